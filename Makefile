@@ -26,7 +26,7 @@ demo: prerequisites ## Watch Fontis race TCP and QUIC over a lossy, long path; F
 	@scripts/demo.sh
 
 test: lint ## Check everything: lint, then every test
-	@scripts/require.sh strace=strace faketime=faketime tshark=tshark || echo "going on: what needs them is skipped, and says so"
+	@scripts/require.sh strace=strace faketime=faketime tshark=tshark baresip=baresip-core || echo "going on: what needs them is skipped, and says so"
 	$(CARGO) test --workspace --locked --tests
 	$(CARGO) test --workspace --locked --doc
 	scripts/viewer.sh test

@@ -94,7 +94,7 @@ impl Pair {
             6 => {
                 if let Some(end) = self.end(side) {
                     let len = u32::from(large % 1500);
-                    end.send(DccpData::Counted { len, mark: 0 });
+                    let _ = end.send(DccpData::Counted { len, mark: 0 });
                     self.sent += u64::from(side == 0);
                 }
             }

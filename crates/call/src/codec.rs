@@ -113,7 +113,8 @@ impl VoiceCodec {
 
     /// Its parameters in the E-model: those of G.113 appendix I for G.711 with concealment and for
     /// G.729, which stands for Speex too. ITU-T lists none for Opus in narrowband mode; it is rated
-    /// as G.711 with concealment, and a frame that in-band FEC restores counts as received.
+    /// as G.711 with concealment, and a frame that in-band FEC restores, or a copy of a lower rate,
+    /// as one of G.729.
     pub const fn impairment(self) -> Impairment {
         match self {
             Self::Opus { .. } | Self::Mulaw | Self::Alaw => {
@@ -121,6 +122,11 @@ impl VoiceCodec {
             }
             Self::G729Sized | Self::SpeexSized => Impairment { equipment: 11.0, robustness: 19.0 },
         }
+    }
+
+    /// Whether its packets hold the frames before them once more.
+    pub(crate) const fn rebuilds(self) -> bool {
+        matches!(self, Self::Opus { fec: true, .. })
     }
 
     /// The number by which peers name it, and its rate.
@@ -197,7 +203,7 @@ impl FromStr for VoiceCodec {
 pub(crate) struct CodecError(String);
 
 impl CodecError {
-    fn of(error: impl fmt::Display) -> Self {
+    pub(crate) fn of(error: impl fmt::Display) -> Self {
         Self(error.to_string())
     }
 }
@@ -312,10 +318,22 @@ impl Decoder {
     /// The frame before `next`, from the rough form of it that `next` holds; false if it has none.
     pub(crate) fn restore(&mut self, next: &[u8], pcm: &mut [i16]) -> bool {
         let VoiceCodec::Opus { fec: true, .. } = self.codec else { return false };
+        if !holds_earlier(next) {
+            return false;
+        }
         let len = pcm.len();
         self.opus
             .as_mut()
             .is_some_and(|opus| opus.decode_fec_s16(next, len, pcm).is_ok_and(|n| n == len))
+    }
+}
+
+/// Whether a packet of Opus with one frame of 20 ms and one channel holds a rough form of the frame
+/// before: the second bit of its SILK part (RFC 6716 section 4.2.4).
+fn holds_earlier(packet: &[u8]) -> bool {
+    match packet {
+        [toc, first, ..] => toc >> 3 < 16 && toc & 3 == 0 && first & 64 != 0,
+        _ => false,
     }
 }
 

@@ -1,10 +1,12 @@
 use std::io;
+use std::net::SocketAddr;
 
 use fontis::dccp::DccpError;
 use thiserror::Error;
 
 use crate::audio::AudioError;
 use crate::codec::CodecError;
+use crate::phone::PhoneError;
 use crate::refusal::Refusal;
 
 /// The reason why a call failed.
@@ -39,6 +41,25 @@ pub enum CallError {
     /// The codec failed.
     #[error("{0}")]
     Codec(String),
+    /// This end gave it up before it was answered.
+    #[error("the call was given up before it was answered")]
+    GivenUp,
+    /// The peer speaks another form.
+    #[error(
+        "the peer sends payload type {0} of RTP, which is not that of this codec: choose the peer's with --codec"
+    )]
+    PayloadType(u8),
+    /// Nobody answered a call without encryption.
+    #[error(
+        "{0} did not answer a call without encryption: a listener that is encrypted refuses it, and is called by its fontis:// URL without --plain"
+    )]
+    NoPlainAnswer(SocketAddr),
+    /// The peer takes encrypted calls alone.
+    #[error("{0} refuses calls without encryption: call its fontis:// URL without --plain")]
+    IsEncrypted(SocketAddr),
+    /// The telephone failed.
+    #[error("{0}")]
+    Phone(#[from] PhoneError),
 }
 
 impl From<CodecError> for CallError {

@@ -6,27 +6,42 @@
 //! lost ones; a [`Hearer`] puts them back into order at the times when they are to be played,
 //! conceals what is missing, and rates what is heard with the E-model ([`quality`]).
 
+mod agreement;
 mod audio;
+mod bursts;
 mod carrier;
 mod codec;
 mod conceal;
+mod copies;
 mod error;
+mod foreign;
+mod heard;
 mod hearer;
 mod line;
+mod phone;
+mod plain;
 mod playout;
 pub mod quality;
 mod refusal;
 mod repair;
+mod rtcp;
 mod rtp;
 mod session;
 mod signal;
 mod talker;
+mod voice;
 
+pub use agreement::{Ringing, call, ring};
 pub use audio::{Audio, AudioError, Speaker};
 pub use carrier::VoiceCarrier;
 pub use codec::{FRAME, UnknownCodec, VoiceCodec};
+pub use copies::FrameCopies;
 pub use error::CallError;
-pub use hearer::{Heard, Hearer};
+pub use heard::Heard;
+pub use hearer::Hearer;
+pub use phone::{Phone, PhoneBridge, PhoneError};
+pub use plain::{answer_plain, call_plain};
 pub use refusal::Refusal;
-pub use session::{CallEvent, CallOptions, CallReport, Ringing, call, ring};
+pub use session::{CallEvent, CallOptions, CallReport};
 pub use talker::{Talker, TalkerStats};
+pub use voice::Voice;

@@ -1,12 +1,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex as StdMutex, PoisonError};
-use std::time::Duration as Wait;
+use std::time::{Duration as Wait, Instant};
 
 use bytes::Bytes;
 use fontis::Connection;
 use fontis::dccp::{DccpEndpoint, DccpListener, DccpStream};
 use fontis::protection::Seal;
-use fontis_base::Duration;
+use fontis_base::{Duration, Time};
 use fontis_proto::dccp::{Ccid, DccpConfig, QueueDrop};
 use fontis_proto::dfcp::SendOptions;
 use fontis_proto::rate::tfrc::{FeedbackCount, SlowStart, TfrcConfig};
@@ -15,16 +15,25 @@ use tokio::net::UdpSocket;
 use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
 use crate::error::CallError;
+use crate::foreign::{Inlet, Outlet};
+use crate::rtcp::is_control;
+use crate::rtp::RtpFrame;
 
 /// The purposes of the keys of sealed voice.
 const CALLER: &str = "fontis 2026-11-26 voice of the caller";
 const CALLEE: &str = "fontis 2026-11-26 voice of the callee";
 /// The service code of voice over DCCP, as IANA lists none for sealed RTP: "FTSC".
 const SERVICE: u32 = 0x4654_5343;
+/// The service code of RTP with voice (RFC 5762 section 5.2): "RTPA".
+const PLAIN_SERVICE: u32 = 0x5254_5041;
+/// Packets of other payload types after which the peer is not understood: a second.
+const STRANGE: u64 = 50;
 /// The ports of DCCP, which are those of RTP by custom.
 const PORT: u16 = 5004;
 /// A message of voice is of no use after this.
 const USEFUL: Wait = Wait::from_millis(400);
+/// How long an end waits for the other's agreement that the line is closed.
+const FAREWELL: Wait = Wait::from_secs(3);
 /// How long a callee waits for a caller's connection of DCCP.
 const PATIENCE: Wait = Wait::from_secs(30);
 
@@ -32,6 +41,24 @@ const PATIENCE: Wait = Wait::from_secs(30);
 pub(crate) enum Line {
     Messages(Connection),
     Sealed { seal: Box<StdMutex<Seal>>, way: Way },
+    Plain(Box<PlainLine>),
+    Closed,
+}
+
+/// RTP in DCCP as it is, for peers of any make.
+pub(crate) struct PlainLine {
+    stream: DccpStream,
+    begin: Instant,
+    inlet: StdMutex<Inlet>,
+    outlet: Outlet,
+}
+
+impl PlainLine {
+    fn new(stream: DccpStream, codec: VoiceCodec) -> Result<Self, CallError> {
+        let payload_type = codec.payload_type();
+        let inlet = StdMutex::new(Inlet::new(codec, payload_type));
+        Ok(Self { stream, begin: Instant::now(), inlet, outlet: Outlet::new(payload_type)? })
+    }
 }
 
 /// A way outside the connection.
@@ -68,10 +95,16 @@ fn dccp(codec: VoiceCodec, calls: u32) -> DccpConfig {
         port: PORT,
         peer_port: PORT,
         packet_size: codec.most_bytes() as u32 + 12,
+        // No packet of voice is longer: the path need not be tried with more.
+        most_packet: 576,
         sequence_window: 1000,
         time_wait: Duration::from_secs(4),
         ..DccpConfig::default()
     }
+}
+
+fn plain(codec: VoiceCodec) -> DccpConfig {
+    DccpConfig { service: PLAIN_SERVICE, ..dccp(codec, 1) }
 }
 
 /// Any port of the family of `peer`.
@@ -83,22 +116,22 @@ fn any(peer: IpAddr) -> SocketAddr {
 }
 
 impl Opening {
-    /// Opens a callee's end. Returns it with the UDP port that the caller must know.
+    /// Opens a callee's end at an address. Returns it with the UDP port that the caller must know.
     pub(crate) async fn open(
         carrier: VoiceCarrier,
-        peer: IpAddr,
+        at: SocketAddr,
         codec: VoiceCodec,
         calls: u32,
     ) -> std::io::Result<(Self, u16)> {
         match carrier {
             VoiceCarrier::Dfcp => Ok((Self::Messages, 0)),
             VoiceCarrier::Udp => {
-                let socket = UdpSocket::bind(any(peer)).await?;
+                let socket = UdpSocket::bind(at).await?;
                 let port = socket.local_addr()?.port();
                 Ok((Self::Udp(socket), port))
             }
             VoiceCarrier::Dccp => {
-                let endpoint = DccpEndpoint::bind(any(peer))?;
+                let endpoint = DccpEndpoint::bind(at)?;
                 let port = endpoint.local_addr()?.port();
                 Ok((Self::Dccp(endpoint.listen(dccp(codec, calls))?), port))
             }
@@ -127,6 +160,27 @@ impl Opening {
 }
 
 impl Line {
+    /// A caller's end of a line without encryption to the endpoint at `peer`.
+    pub(crate) async fn connect_plain(
+        peer: SocketAddr,
+        codec: VoiceCodec,
+    ) -> Result<Self, CallError> {
+        let endpoint = DccpEndpoint::bind(any(peer.ip()))?;
+        let stream = endpoint.connect(peer, plain(codec)).await?;
+        Ok(Self::Plain(Box::new(PlainLine::new(stream, codec)?)))
+    }
+
+    /// A callee's end of a line without encryption, when somebody calls `endpoint`. Later callers
+    /// are refused.
+    pub(crate) async fn accept_plain(
+        endpoint: &DccpEndpoint,
+        codec: VoiceCodec,
+    ) -> Result<Self, CallError> {
+        let mut listener = endpoint.listen(plain(codec))?;
+        let stream = listener.accept().await.ok_or(CallError::NoVoice)?;
+        Ok(Self::Plain(Box::new(PlainLine::new(stream, codec)?)))
+    }
+
     /// A caller's end of a line to the callee at `peer`.
     pub(crate) async fn connect(
         carrier: VoiceCarrier,
@@ -159,6 +213,13 @@ impl Line {
                 connection.send_message_within(datagram, USEFUL, options);
                 Ok(())
             }
+            Self::Plain(line) => {
+                let Some(packet) = RtpFrame::decode(&datagram) else { return Ok(()) };
+                // The peer's close shows in what is received.
+                let _ = line.stream.send(line.outlet.put(&packet));
+                Ok(())
+            }
+            Self::Closed => Ok(()),
             Self::Sealed { seal, way } => {
                 let sealed = lock(seal).seal(&datagram);
                 match way {
@@ -177,6 +238,11 @@ impl Line {
         }
     }
 
+    /// Whether packets that are sent at once share a datagram.
+    pub(crate) const fn joins(&self) -> bool {
+        matches!(self, Self::Messages(_))
+    }
+
     /// Shows this end's address to the peer, where that is needed.
     pub(crate) async fn knock(&self) -> Result<(), CallError> {
         match self {
@@ -187,8 +253,10 @@ impl Line {
 
     /// The next datagram that does not come over the connection; `None` when there are no more.
     pub(crate) async fn recv(&self) -> Option<Bytes> {
-        let Self::Sealed { seal, way } = self else {
-            return std::future::pending().await;
+        let (seal, way) = match self {
+            Self::Sealed { seal, way } => (seal, way),
+            Self::Plain(line) => return line.recv().await,
+            Self::Messages(_) | Self::Closed => return std::future::pending().await,
         };
         match way {
             Way::Dccp(stream) => loop {
@@ -220,9 +288,66 @@ impl Line {
     /// The rate in bit/s that congestion control allows and the loss event rate, if DCCP carries
     /// the voice.
     pub(crate) fn allowance(&self) -> Option<(f64, f64)> {
-        let Self::Sealed { way: Way::Dccp(stream), .. } = self else { return None };
-        let path = stream.path();
+        let path = match self {
+            Self::Sealed { way: Way::Dccp(stream), .. } => stream.path(),
+            Self::Plain(line) => line.stream.path(),
+            _ => return None,
+        };
         Some((path.rate.as_bps() as f64, path.loss_event_rate))
+    }
+
+    /// The round-trip time, if no connection beside this line tells it.
+    pub(crate) fn rtt(&self) -> Option<Duration> {
+        let Self::Plain(line) = self else { return None };
+        line.stream.path().rtt
+    }
+
+    /// The payload type of the peer's packets, if it sends no others than those that this end does
+    /// not expect.
+    pub(crate) fn misunderstood(&self) -> Option<u8> {
+        let Self::Plain(line) = self else { return None };
+        lock(&line.inlet).strange(STRANGE)
+    }
+
+    /// The sources of this end and of the peer, on a line where the ends tell each other how they
+    /// hear by RTCP.
+    pub(crate) fn sources(&self) -> Option<(u32, u32)> {
+        let Self::Plain(line) = self else { return None };
+        Some((line.outlet.source(), lock(&line.inlet).source()?))
+    }
+
+    /// Sends a packet of RTCP on such a line, where it crosses with the voice (RFC 5761).
+    pub(crate) fn report(&self, report: Bytes) {
+        if let Self::Plain(line) = self {
+            let _ = line.stream.send(report);
+        }
+    }
+
+    /// Closes a line that nothing else closes.
+    pub(crate) async fn close(&mut self) {
+        if let Self::Plain(line) = std::mem::replace(self, Self::Closed) {
+            let _ = tokio::time::timeout(FAREWELL, line.stream.close()).await;
+        }
+    }
+}
+
+impl PlainLine {
+    async fn recv(&self) -> Option<Bytes> {
+        loop {
+            let datagram = self.stream.recv().await?;
+            let now = Time::from_nanos(self.begin.elapsed().as_nanos() as u64);
+            if is_control(&datagram) {
+                return Some(datagram);
+            }
+            let Some(packet) = RtpFrame::decode(&datagram) else { continue };
+            if let Some(packet) = lock(&self.inlet).take(now, &packet) {
+                return Some(packet.encode());
+            }
+            if lock(&self.inlet).strange(STRANGE).is_some() {
+                // Nothing is heard of it, and its caller looks why.
+                return Some(Bytes::new());
+            }
+        }
     }
 }
 

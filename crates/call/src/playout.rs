@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use fontis_base::Time;
 
+use crate::bursts::{LossBursts, LossPattern};
 use crate::codec::FRAME;
 use crate::quality::{Impairment, r_factor};
 
@@ -30,13 +31,17 @@ const MARGIN: i64 = 4_000_000;
 const GAIN: f64 = 0.5;
 /// Frames that may wait; what comes far too early is no voice.
 const MOST_WAITING: usize = 256;
+/// Losses in a row that are noted one by one.
+const MOST_NOTED: u32 = 3000;
 const FRAME_NANOS: i64 = FRAME.as_nanos() as i64;
 
 /// A frame on its way to the ear.
-#[derive(Clone, Debug)]
-struct Waiting {
-    seq: u32,
-    voice: Bytes,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub(crate) seq: u32,
+    /// Whether it begins a talkspurt.
+    pub(crate) marker: bool,
+    pub(crate) voice: Bytes,
 }
 
 /// What is to be heard for 20 ms.
@@ -44,8 +49,8 @@ struct Waiting {
 pub(crate) enum Turn {
     /// Nothing has come yet.
     Quiet,
-    /// This packet.
-    Play(Bytes),
+    /// This packet, and its place in time.
+    Play(i64, Waiting),
     /// A frame is missing. The one behind it may hold a part of it.
     Conceal(Option<Bytes>),
 }
@@ -68,6 +73,8 @@ pub(crate) struct PlayoutStats {
 /// The buffer of one call.
 pub(crate) struct Playout {
     impairment: Impairment,
+    /// Whether the packet behind a lost one makes up for it, if it is there in time.
+    rebuilds: bool,
     /// The path's one-way delay in milliseconds, as far as it is known.
     way: f64,
     /// Frames by their place in time.
@@ -85,6 +92,7 @@ pub(crate) struct Playout {
     steady: u32,
     /// Late frames in a row.
     late_in_a_row: usize,
+    pattern: LossPattern,
     stats: PlayoutStats,
 }
 
@@ -92,6 +100,7 @@ impl Playout {
     pub(crate) fn new(impairment: Impairment) -> Self {
         Self {
             impairment,
+            rebuilds: false,
             way: 50.0,
             waiting: BTreeMap::new(),
             offsets: VecDeque::new(),
@@ -101,8 +110,14 @@ impl Playout {
             last: None,
             steady: 0,
             late_in_a_row: 0,
+            pattern: LossPattern::default(),
             stats: PlayoutStats::default(),
         }
+    }
+
+    /// The same, for a codec whose packets hold the frames before them once more, roughly.
+    pub(crate) fn with_rebuilding(self, rebuilds: bool) -> Self {
+        Self { rebuilds, ..self }
     }
 
     pub(crate) fn set_way(&mut self, millis: f64) {
@@ -111,6 +126,11 @@ impl Playout {
 
     pub(crate) const fn stats(&self) -> PlayoutStats {
         self.stats
+    }
+
+    /// How losses lie in time.
+    pub(crate) fn bursts(&self) -> LossBursts {
+        self.pattern.bursts()
     }
 
     /// The delay that the buffer adds to that of the fastest frame, in milliseconds.
@@ -126,14 +146,14 @@ impl Playout {
         (sorted[(sorted.len() - 1) * 9 / 10] - first) as f64 / 1e6
     }
 
-    /// Takes the frame of place `place` in time, with its number.
-    pub(crate) fn insert(&mut self, now: Time, place: i64, seq: u32, voice: Bytes) {
+    /// Takes the frame of place `place` in time.
+    pub(crate) fn insert(&mut self, now: Time, place: i64, frame: Waiting) {
         if self.offsets.len() == REMEMBERED {
             self.offsets.pop_front();
         }
         self.offsets.push_back(now.as_nanos() as i64 - place * FRAME_NANOS);
         if self.next.is_some_and(|next| place < next) {
-            self.stats.late += u64::from(self.last.is_none_or(|last| seq != last));
+            self.stats.late += u64::from(self.last.is_none_or(|last| frame.seq != last));
             self.late_in_a_row += 1;
             if self.late_in_a_row == SHIFT {
                 self.late_in_a_row = 0;
@@ -142,7 +162,7 @@ impl Playout {
             }
         } else if self.waiting.len() < MOST_WAITING {
             self.late_in_a_row = 0;
-            self.waiting.entry(place).or_insert(Waiting { seq, voice });
+            self.waiting.entry(place).or_insert(frame);
         }
     }
 
@@ -204,7 +224,7 @@ impl Playout {
             Some(frame) => {
                 self.pass(frame.seq, true);
                 self.stats.delays += now - base - place * FRAME_NANOS;
-                Turn::Play(frame.voice)
+                Turn::Play(place, frame)
             }
             None => {
                 self.stats.concealed += 1;
@@ -224,6 +244,8 @@ impl Playout {
         self.last = Some(self.last.map_or(seq, |last| last.max(seq)));
         self.stats.missed += u64::from(before) + u64::from(!is_heard);
         self.stats.played += u64::from(is_heard);
+        (0..before.min(MOST_NOTED)).for_each(|_| self.pattern.note(true));
+        self.pattern.note(!is_heard);
     }
 
     /// Chooses when place 0 is due: by the delay that is rated best for the frames of the last
@@ -239,6 +261,8 @@ impl Playout {
         let rate = |delay: i64| {
             let in_time = sorted.partition_point(|offset| offset - first + MARGIN <= delay);
             let late = (count - in_time) as f64 / count as f64;
+            let waits = self.rebuilds && delay >= FRAME_NANOS + MARGIN;
+            let lost = if waits { lost * lost } else { lost };
             let loss = 1.0 - (1.0 - lost) * (1.0 - late);
             let ear = self.way + (delay + FRAME_NANOS) as f64 / 1e6;
             r_factor(ear, loss, self.impairment)
@@ -278,7 +302,8 @@ mod tests {
             while let Some((time, place)) = arrivals.next_if(|(time, _)| *time <= at * 20 + 7) {
                 let voice = Bytes::copy_from_slice(&place.to_be_bytes());
                 let time = Time::ZERO + Duration::from_millis(time);
-                playout.insert(time, place, place as u32, voice);
+                let frame = Waiting { seq: place as u32, marker: false, voice };
+                playout.insert(time, place, frame);
             }
             playout.turn(now);
         }
@@ -311,7 +336,8 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(place as u64 * 20);
             // A second of voice, a second without packets.
             if place % 100 < 50 {
-                playout.insert(now, place, seq, Bytes::from_static(b"v"));
+                let voice = Bytes::from_static(b"v");
+                playout.insert(now, place, Waiting { seq, marker: false, voice });
                 seq += 1;
             }
             playout.turn(now + Duration::from_millis(3));

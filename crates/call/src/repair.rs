@@ -6,16 +6,24 @@ use std::collections::BTreeSet;
 use bytes::{BufMut, Bytes, BytesMut};
 use fontis_codes::window::{RepairSymbol, WindowCode, WindowDecoder, WindowEncoder};
 
-use crate::rtp::{REPAIR_TYPE, RtpFrame, extend};
+use crate::codec::VoiceCodec;
+use crate::rtp::{CALL_BITS, REPAIR_TYPE, RtpFrame, extend};
 
 /// The most packets that a repair packet may be the sum of.
 const LIMIT: u16 = 64;
 const CODE: WindowCode = WindowCode::Tetrys { limit: LIMIT };
-/// Bytes of a symbol before its voice: payload type and marker, timestamp, length.
-const HEAD: usize = 1 + 4 + 2;
-/// Bytes of a repair packet before its symbol: the first packet, the number of packets, the number
-/// of the repair packet.
-const PREFIX: usize = 4 + 1 + 4;
+/// Bytes of a symbol before its voice: the timestamp, and the length with the marker.
+const TIME: usize = 4;
+const HEAD: usize = TIME + 2;
+/// The bit of the marker.
+const MARKER: u16 = 1 << 15;
+/// Bits of a repair packet's source that tell the number of packets in its sum, and its own number.
+/// The bits above come in the first byte of its payload. Its sequence number is that of the first
+/// packet, and its timestamp the begin of the symbol: no byte more than a packet of voice need be
+/// spent.
+const COUNT_BITS: u32 = 6;
+const ID_BITS: u32 = 32 - CALL_BITS - COUNT_BITS;
+const ALL_ID_BITS: u32 = ID_BITS + 8;
 
 /// Makes repair packets.
 pub(crate) struct RepairSender {
@@ -24,7 +32,8 @@ pub(crate) struct RepairSender {
     /// Repair packets a packet.
     share: f64,
     credit: f64,
-    sent: u16,
+    /// Times that each packet is covered.
+    coverage: f64,
 }
 
 impl RepairSender {
@@ -36,7 +45,7 @@ impl RepairSender {
             symbol,
             share: 0.0,
             credit: 0.0,
-            sent: 0,
+            coverage: 2.0,
         }
     }
 
@@ -44,15 +53,14 @@ impl RepairSender {
         self.share = share.clamp(0.0, 1.0);
     }
 
+    /// Over a long path a packet that is restored by a second repair packet comes too late.
+    pub(crate) const fn set_far(&mut self, is_far: bool) {
+        self.coverage = if is_far { 1.0 } else { 2.0 };
+    }
+
     /// Takes the next packet. Returns the repair packet that is due behind it, if any.
     pub(crate) fn add(&mut self, frame: &RtpFrame) -> Option<RtpFrame> {
-        let mut symbol = BytesMut::with_capacity(self.symbol);
-        symbol.put_u8(frame.payload_type << 1 | u8::from(frame.marker));
-        symbol.put_u32(frame.timestamp);
-        symbol.put_u16(frame.payload.len() as u16);
-        symbol.put_slice(&frame.payload);
-        symbol.resize(self.symbol, 0);
-        let number = self.encoder.add(symbol.freeze()).ok()?;
+        let number = self.encoder.add(symbol_of(frame, self.symbol).into()).ok()?;
         if self.share == 0.0 {
             return None;
         }
@@ -61,26 +69,38 @@ impl RepairSender {
             return None;
         }
         self.credit -= 1.0;
-        // Two repair packets cover each packet: more would restore it too late to be heard.
-        let window = ((2.0 / self.share).round() as u32).clamp(2, u32::from(LIMIT));
+        // More repair packets over each packet would restore it too late to be heard.
+        let window = ((self.coverage / self.share).round() as u32).clamp(1, u32::from(LIMIT));
         self.encoder.retire((number + 1).saturating_sub(window));
         let repair = self.encoder.repair()?;
-        let mut payload = BytesMut::with_capacity(PREFIX + repair.data.len());
-        payload.put_u32(repair.first);
-        payload.put_u8(repair.count as u8);
-        payload.put_u32(repair.id);
+        let (time, rest) = repair.data.split_first_chunk::<TIME>()?;
+        let mut payload = BytesMut::with_capacity(1 + rest.len());
+        payload.put_u8((repair.id >> ID_BITS) as u8);
         // Packets shorter than the longest leave zeros at the end, which need not be sent.
-        let len = repair.data.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-        payload.put_slice(&repair.data[..len]);
-        self.sent = self.sent.wrapping_add(1);
+        let len = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        payload.put_slice(&rest[..len]);
+        let count = u32::from(repair.count.checked_sub(1)?) << CALL_BITS;
+        let id = repair.id << (CALL_BITS + COUNT_BITS);
         Some(RtpFrame {
             payload_type: REPAIR_TYPE,
             marker: false,
-            seq: self.sent,
+            seq: repair.first as u16,
+            timestamp: u32::from_be_bytes(*time),
+            source: frame.call() | count | id,
             payload: payload.freeze(),
-            ..*frame
         })
     }
+}
+
+/// The symbol of a packet.
+fn symbol_of(frame: &RtpFrame, size: usize) -> Vec<u8> {
+    let mut symbol = Vec::with_capacity(size);
+    symbol.extend(frame.timestamp.to_be_bytes());
+    let marker = if frame.marker { MARKER } else { 0 };
+    symbol.extend((frame.payload.len() as u16 | marker).to_be_bytes());
+    symbol.extend(&frame.payload);
+    symbol.resize(size, 0);
+    symbol
 }
 
 /// Restores packets.
@@ -88,30 +108,29 @@ pub(crate) struct RepairReceiver {
     decoder: WindowDecoder,
     symbol: usize,
     source: u32,
+    payload_type: u8,
+    /// The number of the last repair packet.
+    id: u32,
     /// One beyond the greatest number that was seen, and the numbers before it that are missing.
     end: u32,
     missing: BTreeSet<u32>,
 }
 
 impl RepairReceiver {
-    pub(crate) fn new(most: usize, source: u32) -> Self {
-        let symbol = HEAD + most;
+    pub(crate) fn new(codec: VoiceCodec, source: u32) -> Self {
+        let symbol = HEAD + codec.most_bytes();
         let decoder = WindowDecoder::new(CODE, symbol as u16);
-        Self { decoder, symbol, source, end: 0, missing: BTreeSet::new() }
+        let payload_type = codec.payload_type();
+        Self { decoder, symbol, source, payload_type, id: 0, end: 0, missing: BTreeSet::new() }
     }
 
     /// Takes a packet. Returns those that it restores with what is there.
     pub(crate) fn add(&mut self, frame: &RtpFrame) -> Vec<RtpFrame> {
         let Some(number) = extend(self.end.saturating_sub(1), frame.seq) else { return Vec::new() };
-        let voice = frame.payload.len();
-        if HEAD + voice > self.symbol {
+        if HEAD + frame.payload.len() > self.symbol {
             return Vec::new();
         }
-        let mut symbol = vec![0; self.symbol];
-        symbol[0] = frame.payload_type << 1 | u8::from(frame.marker);
-        symbol[1..5].copy_from_slice(&frame.timestamp.to_be_bytes());
-        symbol[5..HEAD].copy_from_slice(&(voice as u16).to_be_bytes());
-        symbol[HEAD..HEAD + voice].copy_from_slice(&frame.payload);
+        let symbol = symbol_of(frame, self.symbol);
         if number >= self.end.saturating_add(u32::from(LIMIT)) {
             // Nothing restores what an outage has swallowed.
             self.decoder.restart(number);
@@ -127,25 +146,27 @@ impl RepairReceiver {
     }
 
     /// Takes a repair packet. Returns those that it restores.
-    pub(crate) fn repair(&mut self, payload: &Bytes) -> Vec<RtpFrame> {
-        let Some((prefix, symbol)) = payload.split_first_chunk::<PREFIX>() else {
+    pub(crate) fn repair(&mut self, packet: &RtpFrame) -> Vec<RtpFrame> {
+        let Some(first) = extend(self.end.saturating_sub(1), packet.seq) else {
             return Vec::new();
         };
-        if symbol.len() > self.symbol {
+        let Some((high, symbol)) = packet.payload.split_first() else { return Vec::new() };
+        if TIME + symbol.len() > self.symbol {
             return Vec::new();
         }
-        let mut data = symbol.to_vec();
+        let mut data = packet.timestamp.to_be_bytes().to_vec();
+        data.extend(symbol);
         data.resize(self.symbol, 0);
-        let [a, b, c, d, count, e, f, g, h] = *prefix;
-        let repair = RepairSymbol {
-            first: u32::from_be_bytes([a, b, c, d]),
-            count: u16::from(count),
-            id: u32::from_be_bytes([e, f, g, h]),
-            data: data.into(),
-        };
+        let count = (packet.source >> CALL_BITS & ((1 << COUNT_BITS) - 1)) + 1;
+        let low = packet.source >> (CALL_BITS + COUNT_BITS) | u32::from(*high) << ID_BITS;
+        // Of the numbers with these low bits it is the nearest to the last one.
+        let step = low.wrapping_sub(self.id) << (32 - ALL_ID_BITS);
+        let id = self.id.wrapping_add((step as i32 >> (32 - ALL_ID_BITS)) as u32);
+        self.id = id;
+        let repair = RepairSymbol { first, count: count as u16, id, data: data.into() };
         match self.decoder.add_repair(&repair) {
             Ok(_) => {
-                self.reach(repair.first + u32::from(count));
+                self.reach(repair.first.saturating_add(count));
                 self.harvest()
             }
             Err(_) => Vec::new(),
@@ -173,15 +194,17 @@ impl RepairReceiver {
         while self.decoder.pop().is_some() {}
         let frames = known.into_iter().filter_map(|(number, symbol)| {
             self.missing.remove(&number);
-            let len = usize::from(u16::from_be_bytes([symbol[5], symbol[6]]));
+            let (time, rest) = symbol.split_first_chunk::<TIME>()?;
+            let len = u16::from_be_bytes([rest[0], rest[1]]);
+            let (marker, len) = (len & MARKER != 0, usize::from(len & !MARKER));
             if HEAD + len > symbol.len() {
                 return None;
             }
             Some(RtpFrame {
-                payload_type: symbol[0] >> 1,
-                marker: symbol[0] & 1 == 1,
+                payload_type: self.payload_type,
+                marker,
                 seq: number as u16,
-                timestamp: u32::from_be_bytes([symbol[1], symbol[2], symbol[3], symbol[4]]),
+                timestamp: u32::from_be_bytes(*time),
                 source: self.source,
                 payload: symbol.slice(HEAD..HEAD + len),
             })
@@ -209,7 +232,7 @@ mod tests {
     fn isolated_losses_come_back_exactly_and_soon_for_an_hour() {
         let mut sender = RepairSender::new(160);
         sender.set_share(0.2);
-        let mut receiver = RepairReceiver::new(160, 0);
+        let mut receiver = RepairReceiver::new(VoiceCodec::Mulaw, 0);
         let mut restored = 0;
         for number in 0..180_000_u32 {
             let repair = sender.add(&frame(number));
@@ -219,7 +242,7 @@ mod tests {
                 back.extend(receiver.add(&frame(number)));
             }
             if let Some(repair) = repair {
-                back.extend(receiver.repair(&repair.payload));
+                back.extend(receiver.repair(&repair));
             }
             for got in back {
                 let lost = number - (number % 25) + 7;
@@ -236,7 +259,7 @@ mod tests {
         for outage in [1, 40, 63, 64, 65, 66, 500, 20_000] {
             let mut sender = RepairSender::new(160);
             sender.set_share(0.2);
-            let mut receiver = RepairReceiver::new(160, 0);
+            let mut receiver = RepairReceiver::new(VoiceCodec::Mulaw, 0);
             let mut restored = 0;
             for number in 0..outage + 1000 {
                 let repair = sender.add(&frame(number));
@@ -246,7 +269,7 @@ mod tests {
                 if number % 25 != 7 {
                     receiver.add(&frame(number));
                 }
-                let back = repair.map(|repair| receiver.repair(&repair.payload));
+                let back = repair.map(|repair| receiver.repair(&repair));
                 restored += back.map_or(0, |back| back.len());
             }
             // One in 25 of a thousand, but for those beside the outage.
@@ -256,14 +279,16 @@ mod tests {
 
     #[test]
     fn bytes_of_any_kind_do_no_harm() {
-        let mut receiver = RepairReceiver::new(160, 0);
+        let mut receiver = RepairReceiver::new(VoiceCodec::Mulaw, 0);
         for seed in 0..2000_u32 {
             let len = (seed * 31 % 300) as usize;
             let bytes: Bytes =
                 (0..len).map(|at| (at as u32).wrapping_mul(seed).to_be_bytes()[3]).collect();
-            assert!(receiver.repair(&bytes).iter().all(|frame| frame.payload.len() <= 160));
-            let frame = RtpFrame { seq: (seed * 7919) as u16, ..frame(seed) };
-            receiver.add(&RtpFrame { payload: bytes, ..frame });
+            let mixed = seed.wrapping_mul(2_654_435_761);
+            let frame = RtpFrame { seq: (seed * 7919) as u16, source: mixed, ..frame(seed) };
+            let frame = RtpFrame { payload: bytes, ..frame };
+            assert!(receiver.repair(&frame).iter().all(|frame| frame.payload.len() <= 160));
+            receiver.add(&frame);
         }
         assert!(receiver.missing.len() <= usize::from(LIMIT));
     }

@@ -4,6 +4,11 @@ use rtp_types::{RtpPacket, RtpPacketBuilder};
 /// The payload type of repair packets, a dynamic one.
 pub(crate) const REPAIR_TYPE: u8 = 127;
 
+/// The payload type of packets with copies of earlier frames (RFC 2198).
+pub(crate) const COPIES_TYPE: u8 = 126;
+/// The bits of a source that name the call; a repair packet has more to say in the others.
+pub(crate) const CALL_BITS: u32 = 14;
+
 /// A packet of RTP (RFC 3550) as far as calls use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RtpFrame {
@@ -12,12 +17,17 @@ pub(crate) struct RtpFrame {
     pub(crate) marker: bool,
     pub(crate) seq: u16,
     pub(crate) timestamp: u32,
-    /// The source: the number of the call in its connection.
+    /// The source: its low bits are the number of the call in its connection.
     pub(crate) source: u32,
     pub(crate) payload: Bytes,
 }
 
 impl RtpFrame {
+    /// The number of its call.
+    pub(crate) const fn call(&self) -> u32 {
+        self.source & ((1 << CALL_BITS) - 1)
+    }
+
     pub(crate) fn encode(&self) -> Bytes {
         let packet = RtpPacketBuilder::<&[u8], &[u8]>::new()
             .payload_type(self.payload_type)
@@ -40,6 +50,11 @@ impl RtpFrame {
             source: packet.ssrc(),
             payload: datagram.slice_ref(packet.payload()),
         })
+    }
+
+    /// Whether a packet is one that repairs others.
+    pub(crate) fn is_repair(packet: &[u8]) -> bool {
+        packet.get(1).is_some_and(|second| second & 127 == REPAIR_TYPE)
     }
 
     /// Whether a datagram may be a packet of RTP: its version is 2.

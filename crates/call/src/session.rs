@@ -1,38 +1,47 @@
-//! A call from its offer to its end.
+//! A call from its begin to its end.
 
-use std::io;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration as Wait, Instant};
 
 use bytes::Bytes;
-use fontis::{Connection, Secret};
+use fontis::Connection;
 use fontis_base::Time;
 use fontis_proto::dfcp::SendOptions;
 use tokio::time::MissedTickBehavior;
 
-use crate::audio::{Audio, AudioError, Speaker, Spoken};
+use crate::audio::Spoken;
 use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
+use crate::copies::FrameCopies;
 use crate::error::CallError;
-use crate::hearer::{Heard, Hearer};
-use crate::line::{Line, Opening, wire_rate};
-use crate::refusal::Refusal;
+use crate::heard::Heard;
+use crate::hearer::Hearer;
+use crate::line::{Line, wire_rate};
+use crate::rtcp::{heard_there, is_control};
 use crate::rtp::RtpFrame;
-use crate::signal::{Offer, Report, Signal, VERSION};
+use crate::signal::{Report, Signal};
 use crate::talker::{Talker, TalkerStats};
+use crate::voice::{Voice, VoiceNews};
 
-/// How long an end waits for the other's answer.
-const PATIENCE: Wait = Wait::from_secs(20);
 /// How long an end waits for the other's last report.
-const FAREWELL: Wait = Wait::from_secs(3);
+pub(crate) const FAREWELL: Wait = Wait::from_secs(3);
+/// The time between a packet of voice and the repair packet behind it.
+const APART: Wait = Wait::from_millis(5);
 /// Frames between two reports.
 const REPORT: u64 = 50;
+/// Frames between two reports by RTCP (RFC 3550 section 6.2); a multiple of those between others.
+const CONTROL: u64 = 250;
 /// Frames after which a call is admitted or not.
 const ADMISSION: u64 = 150;
 /// Frames that are played after both ends are silent.
 const DRAIN: u64 = 75;
+/// Frames without a packet after which a peer that tells nothing has nothing more to say.
+const QUIET: u64 = 150;
 /// Frames that are sent in one turn at most, after turns that had none.
 const MOST_AT_ONCE: usize = 3;
+/// One-way delays above this, in milliseconds, leave no time for second repairs.
+const FAR: f64 = 150.0;
 /// A peer that loses less than this needs no repair packets.
 const LITTLE_LOSS: f64 = 0.003;
 
@@ -43,20 +52,24 @@ pub struct CallOptions {
     pub codec: VoiceCodec,
     /// What carries the voice, which the caller chooses for both directions.
     pub carrier: VoiceCarrier,
-    /// The most repair packets that this end adds to each packet of voice: .2 is one for five. They
-    /// are sent while the peer reports losses.
+    /// The most repair packets that this end adds to each packet of voice: .25 is one for four.
+    /// They are sent while the peer reports losses.
     pub repair: f64,
+    /// Copies of earlier frames that this end adds to each packet then.
+    pub copies: Option<FrameCopies>,
     /// Calls at once in the connection, which the caller chooses. All carry the same voice.
     pub calls: u32,
     /// The least rating factor of both directions; the call ends after three seconds if one is
     /// below it, or if congestion control does not allow its rate.
     pub admit: Option<f64>,
+    /// Where a callee takes voice over DCCP and UDP; any port of all addresses otherwise.
+    pub voice_at: Option<SocketAddr>,
 }
 
 impl Default for CallOptions {
     fn default() -> Self {
         let (codec, carrier) = (VoiceCodec::OPUS, VoiceCarrier::Dfcp);
-        Self { codec, carrier, repair: 0.2, calls: 1, admit: None }
+        Self { codec, carrier, repair: 0.25, copies: None, calls: 1, admit: None, voice_at: None }
     }
 }
 
@@ -98,156 +111,10 @@ pub struct CallReport {
     pub connection_bytes: u64,
 }
 
-/// Calls the peer at the other end of `connection`. `secret` is the URL's. The call lasts until
-/// both ends have nothing more to say, one hangs up, or `stop` completes.
-///
-/// # Errors
-/// If it is refused, not admitted, or breaks.
-pub async fn call(
-    connection: &Connection,
-    secret: Option<&Secret>,
-    options: &CallOptions,
-    (audio, speaker): (Audio, Speaker),
-    tell: impl FnMut(CallEvent),
-    stop: impl Future<Output = ()>,
-) -> Result<CallReport, CallError> {
-    let mut key = [0; 32];
-    getrandom::fill(&mut key).map_err(io::Error::other)?;
-    let (codec, rate) = options.codec.to_wire();
-    let offer = Offer {
-        version: VERSION,
-        secret: secret.map(|secret| secret.as_bytes().to_vec()).unwrap_or_default(),
-        codec,
-        rate,
-        carrier: options.carrier.to_wire(),
-        calls: options.calls,
-        key,
-    };
-    say(connection, &Signal::Offer(offer));
-    let answer = tokio::time::timeout(PATIENCE, next_signal(connection)).await;
-    let port = match answer.map_err(|_| CallError::NoAnswer)?.ok_or(CallError::Lost)? {
-        Signal::Answer { port } => port,
-        Signal::Refused(refusal) => {
-            connection.close(0, "the call is over");
-            return Err(CallError::Refused(refusal));
-        }
-        _ => return Err(CallError::NoAnswer),
-    };
-    let peer = SocketAddr::new(connection.remote_addr().ip(), port);
-    let form = (options.codec, options.calls);
-    let line = Line::connect(options.carrier, connection, peer, &key, form);
-    let line = tokio::time::timeout(PATIENCE, line).await.map_err(|_| CallError::NoVoice)??;
-    Session::new(connection, line, options, true)?.run(audio, speaker, tell, stop).await
-}
-
-/// A call that somebody makes and nobody has answered.
-pub struct Ringing {
-    connection: Connection,
-    offer: Offer,
-    form: (VoiceCodec, VoiceCarrier, u32),
-}
-
-/// Waits for the call that comes over `connection`. The caller must know `secret`, if there is one,
-/// and may make `most` calls at once.
-///
-/// # Errors
-/// If there is no call, or a wrong one, which is refused.
-pub async fn ring(
-    connection: Connection,
-    secret: Option<&Secret>,
-    most: u32,
-) -> Result<Ringing, CallError> {
-    let offer = tokio::time::timeout(PATIENCE, next_signal(&connection)).await;
-    let Signal::Offer(offer) = offer.map_err(|_| CallError::NoAnswer)?.ok_or(CallError::Lost)?
-    else {
-        return Err(CallError::NoAnswer);
-    };
-    match check(&offer, secret, most) {
-        Ok(form) => Ok(Ringing { connection, offer, form }),
-        Err(refusal) => {
-            refuse(&connection, refusal).await;
-            Err(CallError::Refused(refusal))
-        }
-    }
-}
-
-impl Ringing {
-    /// Refuses the call, because this end is in another.
-    pub async fn refuse_busy(self) {
-        refuse(&self.connection, Refusal::Busy).await;
-    }
-
-    /// Answers the call. `voice` opens this end's input and output for the codec that the caller
-    /// chose.
-    ///
-    /// # Errors
-    /// If it is not admitted, or breaks.
-    pub async fn answer(
-        self,
-        options: &CallOptions,
-        voice: impl FnOnce(VoiceCodec) -> Result<(Audio, Speaker), AudioError>,
-        tell: impl FnMut(CallEvent),
-        stop: impl Future<Output = ()>,
-    ) -> Result<CallReport, CallError> {
-        let Self { connection, offer, form: (codec, carrier, calls) } = self;
-        let (audio, speaker) = match voice(codec) {
-            Ok(voice) => voice,
-            Err(error) => {
-                refuse(&connection, Refusal::Voice).await;
-                return Err(error.into());
-            }
-        };
-        let peer = connection.remote_addr().ip();
-        let (opening, port) = match Opening::open(carrier, peer, codec, calls).await {
-            Ok(opening) => opening,
-            Err(error) => {
-                refuse(&connection, Refusal::Socket).await;
-                return Err(error.into());
-            }
-        };
-        say(&connection, &Signal::Answer { port });
-        let line = opening.accept(&connection, &offer.key).await?;
-        let options = CallOptions { codec, carrier, calls, ..options.clone() };
-        Session::new(&connection, line, &options, false)?.run(audio, speaker, tell, stop).await
-    }
-}
-
-/// What an offer asks for, if whoever makes it may call.
-fn check(
-    offer: &Offer,
-    secret: Option<&Secret>,
-    most: u32,
-) -> Result<(VoiceCodec, VoiceCarrier, u32), Refusal> {
-    if secret.is_some_and(|secret| !secret.is(&offer.secret)) {
-        return Err(Refusal::Secret);
-    }
-    let form = offer.check()?;
-    if form.2 > most { Err(Refusal::TooMany) } else { Ok(form) }
-}
-
-/// Refuses a call, and waits until the caller knows it.
-async fn refuse(connection: &Connection, refusal: Refusal) {
-    say(connection, &Signal::Refused(refusal));
-    let _ = tokio::time::timeout(FAREWELL, connection.closed()).await;
-}
-
-fn say(connection: &Connection, signal: &Signal) {
-    let options = SendOptions { ordered: true, priority: 0, ..SendOptions::default() };
-    connection.send_message(signal.encode(), options);
-}
-
-async fn next_signal(connection: &Connection) -> Option<Signal> {
-    loop {
-        let message = connection.recv_message().await?;
-        if let Some(signal) = Signal::decode(&message.data) {
-            return Some(signal);
-        }
-    }
-}
-
 /// One end of a call that was agreed on.
-struct Session<'a> {
-    connection: &'a Connection,
+pub(crate) struct Session {
+    /// What the ends tell each other, if they do.
+    connection: Option<Connection>,
     line: Line,
     options: CallOptions,
     is_caller: bool,
@@ -262,26 +129,30 @@ struct Session<'a> {
     peer_is_silent: bool,
     /// Frames left when both are silent.
     drain: u64,
+    /// The frame at which the peer was heard last.
+    heard_at: u64,
     there: Option<Heard>,
+    /// Packets that leave a little later.
+    later: VecDeque<(Instant, Bytes)>,
     connection_bytes: u64,
     is_over: bool,
 }
 
-impl<'a> Session<'a> {
-    fn new(
-        connection: &'a Connection,
+impl Session {
+    pub(crate) fn new(
+        connection: Option<Connection>,
         line: Line,
         options: &CallOptions,
         is_caller: bool,
     ) -> Result<Self, CallError> {
-        let numbers = 0..options.calls;
+        let numbers = 0..options.calls.max(1);
         Ok(Self {
             connection,
             line,
             is_caller,
             talkers: numbers
                 .clone()
-                .map(|number| Talker::new(options.codec, number))
+                .map(|number| Talker::with_copies(options.codec, number, options.copies))
                 .collect::<Result<_, _>>()?,
             hearers: numbers
                 .map(|number| Hearer::new(options.codec, number))
@@ -293,7 +164,9 @@ impl<'a> Session<'a> {
             is_silent: false,
             peer_is_silent: false,
             drain: DRAIN,
+            heard_at: 0,
             there: None,
+            later: VecDeque::new(),
             connection_bytes: 0,
             is_over: false,
         })
@@ -303,10 +176,9 @@ impl<'a> Session<'a> {
         Time::from_nanos(self.begin.elapsed().as_nanos() as u64)
     }
 
-    async fn run(
+    pub(crate) async fn run(
         mut self,
-        mut audio: Audio,
-        speaker: Speaker,
+        mut voice: Voice,
         mut tell: impl FnMut(CallEvent),
         stop: impl Future<Output = ()>,
     ) -> Result<CallReport, CallError> {
@@ -317,12 +189,13 @@ impl<'a> Session<'a> {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
         let mut stop = std::pin::pin!(stop);
         let mut pcm = vec![0; codec.samples()];
+        let control = self.connection.clone();
         while !self.is_over {
             tokio::select! {
                 biased;
                 _ = ticks.tick() => {
-                    self.talk(&mut audio).await?;
-                    let is_heard = self.play(&speaker, &mut pcm);
+                    self.talk(&mut voice).await?;
+                    let is_heard = self.play(&mut voice, &mut pcm);
                     self.frames += 1;
                     if self.frames.is_multiple_of(REPORT) {
                         self.report(&mut tell).await;
@@ -334,20 +207,46 @@ impl<'a> Session<'a> {
                         break;
                     }
                 }
-                message = self.connection.recv_message() => {
-                    let Some(message) = message else { return Err(CallError::Lost) };
-                    self.take(&message.data);
+                message = next_message(control.as_ref()) => {
+                    let Some(message) = message else {
+                        return self.fail(voice, CallError::Lost).await;
+                    };
+                    self.take(&message);
                 }
-                datagram = self.line.recv() => {
-                    let Some(datagram) = datagram else { return Err(CallError::Lost) };
-                    self.hear(&datagram);
+                datagram = self.line.recv() => match datagram {
+                    Some(datagram) => self.hear(&datagram),
+                    // Without words of the ends, one hangs up by closing the line.
+                    None if control.is_none() => break,
+                    None => return self.fail(voice, CallError::Lost).await,
+                },
+                () = until(self.later.front().map(|(at, _)| *at)) => {
+                    if let Some((_, packet)) = self.later.pop_front() {
+                        self.line.send(packet).await?;
+                    }
                 }
+                news = voice.news() => match news {
+                    VoiceNews::Packet(packet) => {
+                        self.spoken += 1;
+                        let packets = self.talkers[0].forward(packet);
+                        self.send(packets).await?;
+                    }
+                    VoiceNews::HungUp => break,
+                },
                 () = &mut stop => break,
+            }
+            if let Some(payload_type) = self.line.misunderstood() {
+                return self.fail(voice, CallError::PayloadType(payload_type)).await;
             }
         }
         self.hang_up().await;
-        speaker.finish()?;
+        voice.finish().await?;
         Ok(self.summary())
+    }
+
+    /// Ends a call that has failed.
+    async fn fail(&self, voice: Voice, error: CallError) -> Result<CallReport, CallError> {
+        let _ = voice.finish().await;
+        Err(error)
     }
 
     fn summary(&self) -> CallReport {
@@ -359,7 +258,7 @@ impl<'a> Session<'a> {
     }
 
     /// Sends the next frame of each call.
-    async fn talk(&mut self, audio: &mut Audio) -> Result<(), CallError> {
+    async fn talk(&mut self, voice: &mut Voice) -> Result<(), CallError> {
         // A callee learns a caller's address from what comes; mappings on the way stay open.
         if self.frames.is_multiple_of(REPORT) || (self.is_caller && self.frames < 10) {
             self.line.knock().await?;
@@ -369,19 +268,19 @@ impl<'a> Session<'a> {
             if self.spoken > self.frames {
                 break;
             }
-            match audio.next() {
+            match voice.next() {
                 Spoken::Frame(frame) => {
                     self.spoken += 1;
+                    let mut packets = Vec::new();
                     for talker in &mut self.talkers {
-                        for packet in talker.talk(&frame)? {
-                            self.line.send(packet).await?;
-                        }
+                        packets.extend(talker.talk(&frame)?);
                     }
+                    self.send(packets).await?;
                 }
                 Spoken::Late => break,
                 Spoken::End if !self.is_silent => {
                     self.is_silent = true;
-                    say(self.connection, &Signal::Silent);
+                    self.say(&Signal::Silent);
                 }
                 Spoken::End => break,
                 Spoken::Failed(error) => return Err(error.into()),
@@ -390,23 +289,37 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Plays the next frame of each call; the first one is heard. False if nobody listens any more.
-    fn play(&mut self, speaker: &Speaker, pcm: &mut [i16]) -> bool {
-        let now = self.now();
-        let mut is_heard = true;
-        for (number, hearer) in self.hearers.iter_mut().enumerate() {
-            hearer.play(now, pcm);
-            if number == 0 {
-                is_heard = speaker.play(pcm);
+    /// Sends packets. Repair packets wait a little, where they would leave in one datagram with the
+    /// voice that they repair, and be lost with it.
+    async fn send(&mut self, packets: Vec<Bytes>) -> Result<(), CallError> {
+        for packet in packets {
+            if self.line.joins() && RtpFrame::is_repair(&packet) {
+                self.later.push_back((Instant::now() + APART, packet));
+            } else {
+                self.line.send(packet).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Plays the next frame of each call; the first one is heard. False if nobody listens any more.
+    fn play(&mut self, voice: &mut Voice, pcm: &mut [i16]) -> bool {
+        let now = self.now();
+        let (first, others) = self.hearers.split_first_mut().expect("a session has a call");
+        let is_heard = voice.play(now, first, pcm);
+        others.iter_mut().for_each(|hearer| hearer.play(now, pcm));
         is_heard
     }
 
     fn hear(&mut self, datagram: &Bytes) {
         let now = self.now();
+        if self.connection.is_none() && is_control(datagram) {
+            self.there = heard_there(datagram).or(self.there);
+            return;
+        }
         let Some(frame) = RtpFrame::decode(datagram) else { return };
-        if let Some(hearer) = self.hearers.get_mut(frame.source as usize) {
+        self.heard_at = self.frames;
+        if let Some(hearer) = self.hearers.get_mut(frame.call() as usize) {
             hearer.hear_frame(now, &frame);
         }
     }
@@ -428,6 +341,9 @@ impl<'a> Session<'a> {
 
     /// Whether both ends have said all, and this one has heard it.
     fn has_drained(&mut self) -> bool {
+        if self.connection.is_none() && self.spoken > 0 {
+            self.peer_is_silent = self.frames - self.heard_at > QUIET;
+        }
         if !(self.is_silent && self.peer_is_silent) {
             return false;
         }
@@ -454,17 +370,28 @@ impl<'a> Session<'a> {
 
     /// Tells the user and the peer how the call is heard, and adapts to what the peer says.
     async fn report(&mut self, tell: &mut impl FnMut(CallEvent)) {
-        if let Some(stats) = self.connection.stats().await {
+        let mut srtt = self.line.rtt();
+        if let Some(connection) = &self.connection
+            && let Some(stats) = connection.stats().await
+        {
             self.connection_bytes = stats.bytes_sent;
-            let way = stats.srtt.as_secs_f64() * 500.0;
-            self.hearers.iter_mut().for_each(|hearer| hearer.set_way(way));
+            srtt = Some(stats.srtt);
         }
-        let here = self.heard();
-        say(self.connection, &Signal::Report(here.into()));
+        if let Some(srtt) = srtt {
+            let way = srtt.as_secs_f64() * 500.0;
+            self.hearers.iter_mut().for_each(|hearer| hearer.set_way(way));
+            self.talkers.iter_mut().for_each(|talker| talker.set_far(way > FAR));
+        }
+        self.say(&Signal::Report(self.heard().into()));
+        if self.frames.is_multiple_of(CONTROL)
+            && let Some((own, peer)) = self.line.sources()
+        {
+            self.line.report(self.hearers[0].report(own, peer).encode());
+        }
         if let Some(there) = self.there {
             let needed = there.network_loss > LITTLE_LOSS;
             let share = if needed { self.options.repair } else { 0.0 };
-            let loss = there.network_loss;
+            let loss = if needed { there.network_loss } else { 0.0 };
             self.talkers.iter_mut().for_each(|talker| talker.set_repair(share, loss));
         }
         tell(CallEvent::Second(Box::new(self.summary())));
@@ -474,7 +401,7 @@ impl<'a> Session<'a> {
     fn admit(&self) -> Result<(), CallError> {
         let Some(least) = self.options.admit else { return Ok(()) };
         let refused = |text: String| {
-            say(self.connection, &Signal::Bye(self.heard().into()));
+            self.say(&Signal::Bye(self.heard().into()));
             Err(CallError::NotAdmitted(text))
         };
         if let Some((allowed, loss)) = self.line.allowance().filter(|_| self.spoken > 0) {
@@ -505,8 +432,9 @@ impl<'a> Session<'a> {
 
     /// Ends the call, and waits for the peer's last report.
     async fn hang_up(&mut self) {
-        say(self.connection, &Signal::Bye(Report::from(self.heard())));
-        let connection = self.connection;
+        self.say(&Signal::Bye(Report::from(self.heard())));
+        let Some(connection) = &self.connection else { return self.line.close().await };
+        let mut there = None;
         let farewell = async {
             if self.is_over {
                 // The peer has hung up, and closes when it has this end's last report.
@@ -515,12 +443,49 @@ impl<'a> Session<'a> {
             }
             while let Some(signal) = next_signal(connection).await {
                 if let Signal::Bye(report) = signal {
-                    self.there = Some(report.heard());
+                    there = Some(report.heard());
                     return;
                 }
             }
         };
         let _ = tokio::time::timeout(FAREWELL, farewell).await;
-        self.connection.close(0, "the call is over");
+        connection.close(0, "the call is over");
+        self.there = there.or(self.there);
+    }
+
+    fn say(&self, signal: &Signal) {
+        if let Some(connection) = &self.connection {
+            say(connection, signal);
+        }
+    }
+}
+
+pub(crate) fn say(connection: &Connection, signal: &Signal) {
+    let options = SendOptions { ordered: true, priority: 0, ..SendOptions::default() };
+    connection.send_message(signal.encode(), options);
+}
+
+/// Waits until a time, if there is one.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The next message of a connection, if there is one.
+async fn next_message(connection: Option<&Connection>) -> Option<Bytes> {
+    match connection {
+        Some(connection) => Some(connection.recv_message().await?.data),
+        None => std::future::pending().await,
+    }
+}
+
+pub(crate) async fn next_signal(connection: &Connection) -> Option<Signal> {
+    loop {
+        let message = connection.recv_message().await?;
+        if let Some(signal) = Signal::decode(&message.data) {
+            return Some(signal);
+        }
     }
 }

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::carrier::VoiceCarrier;
 use crate::codec::VoiceCodec;
-use crate::hearer::Heard;
+use crate::heard::Heard;
 use crate::refusal::Refusal;
 
 /// The version of these messages.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// The byte before each message. Packets of RTP begin with 128 to 191.
 const MARK: u8 = 1;
 /// The longest message.
@@ -33,6 +33,8 @@ pub(crate) enum Signal {
     Silent,
     /// The call is over.
     Bye(Report),
+    /// It rings at the callee.
+    Ringing,
 }
 
 /// A call that is asked for.
@@ -159,7 +161,7 @@ mod tests {
         assert_eq!(Offer { rate: 5, ..offer.clone() }.check(), Err(Refusal::Codec));
         assert_eq!(Offer { carrier: 9, ..offer.clone() }.check(), Err(Refusal::Carrier));
         assert_eq!(Offer { calls: 0, ..offer.clone() }.check(), Err(Refusal::TooMany));
-        assert_eq!(Offer { version: 2, ..offer.clone() }.check(), Err(Refusal::Version));
+        assert_eq!(Offer { version: 1, ..offer.clone() }.check(), Err(Refusal::Version));
         let report = Report { loss: f64::NAN, mos: 99.0, ..Report::default() };
         assert_eq!((report.heard().loss, report.heard().mos), (0.0, 4.5));
         for signal in [Signal::Offer(offer), Signal::Silent, Signal::Bye(Report::default())] {

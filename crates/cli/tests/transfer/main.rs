@@ -19,6 +19,8 @@ mod resume;
 #[cfg(target_os = "linux")]
 mod roaming;
 mod sctp;
+#[cfg(target_os = "linux")]
+mod softphone;
 mod sources;
 mod support;
 mod swarm;

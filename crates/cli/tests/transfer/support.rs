@@ -278,7 +278,8 @@ impl Listener {
         let line = running.line();
         let first: Value = serde_json::from_str(&line).unwrap_or_default();
         let url = first["urls"][0].as_str().map_or(line, str::to_owned);
-        let (place, query) = url.split_once("/?key=").unwrap();
+        // Who has no key ends with the port.
+        let (place, query) = url.split_once("/?key=").unwrap_or((&url, ""));
         let port = place.rsplit(':').next().unwrap().parse().unwrap();
         let key = query.split('&').next().unwrap().to_owned();
         Self { port, key, first, running: std::sync::Mutex::new(running), url }
@@ -301,6 +302,14 @@ impl Listener {
         std::thread::spawn(|| {
             stderr.map(|mut from| std::io::copy(&mut from, &mut std::io::sink()))
         });
+    }
+
+    /// What it says on standard error until it ends.
+    pub(crate) fn errors(&self) -> String {
+        let stderr = self.running.lock().unwrap().child.stderr.take();
+        let mut text = String::new();
+        stderr.map(|mut from| from.read_to_string(&mut text)).unwrap().unwrap();
+        text
     }
 
     /// The process's number.

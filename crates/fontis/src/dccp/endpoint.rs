@@ -18,6 +18,7 @@ use super::DccpError;
 use super::lobby::{Answered, Lobby};
 use super::socket::{DccpSocket, Ends, Held, Incoming, Reader};
 use super::stream::{DccpStream, Wire};
+use crate::protection::{Header, header, unknown_key};
 use crate::udp::{Batch, SharedSocket, Trains, ecn};
 
 /// Connections that one socket has at most; further clients are answered when others have left.
@@ -120,6 +121,7 @@ impl DccpEndpoint {
     ) -> Result<DccpStream, DccpError> {
         let peer = self.shared.socket.peer(peer);
         let ends = Ends { peer, peer_port: config.peer_port, port: config.port };
+        let config = self.shared.socket.fit(peer, &config);
         let connection = DccpConnection::connect(self.shared.socket.now(), config, random()?);
         let stream = self.open(ends, connection)?;
         stream.connected().await?;
@@ -182,8 +184,16 @@ async fn read(shared: Arc<Shared>) {
     loop {
         socket.io.receive(&mut batch).await;
         for (meta, datagram) in batch.datagrams() {
-            // What is no packet is dropped.
-            let Some((peer, packet)) = socket.decode(meta, datagram) else { continue };
+            let Some((peer, packet)) = socket.decode(meta, datagram) else {
+                // What is no packet is dropped. Who asks for an encrypted connection is told that
+                // nobody here has its key.
+                if let Some(Header::Syn { source, .. }) = header(datagram)
+                    && !shared.services().is_empty()
+                {
+                    socket.add_raw(&mut answers, meta.addr, &unknown_key(source));
+                }
+                continue;
+            };
             let ends = Ends { peer, peer_port: packet.source, port: packet.destination };
             let waiting = socket.connections().get(&ends).cloned();
             match waiting {
@@ -218,18 +228,18 @@ fn meet(shared: &Shared, ends: Ends, packet: &DccpPacket) -> Option<DccpPacket> 
         code
     };
     let now = shared.socket.now();
+    let config = shared.socket.fit(ends.peer, &service.config);
     if matches!(packet.body, DccpBody::Request { .. }) {
         let first = random().ok()?;
-        let response = shared.lobby().ask(now, ends, &service.config, first, packet);
-        return response
-            .or_else(|| respond_without_state(now, &service.config, first, packet, &code));
+        let response = shared.lobby().ask(now, ends, &config, first, packet);
+        return response.or_else(|| respond_without_state(now, &config, first, packet, &code));
     }
     // The client asks again while there is no room.
     let place = service.accepted.clone().try_reserve_owned().ok().filter(|_| !is_full)?;
     let connection = match shared.lobby().answer(now, ends, packet) {
         Some(Answered::Open(connection)) => *connection,
         Some(Answered::Still(reply)) => return reply,
-        None => match accept_with_cookie(now, &service.config, packet, &code) {
+        None => match accept_with_cookie(now, &config, packet, &code) {
             Some(connection) => connection,
             None => return no_connection(packet),
         },

@@ -16,7 +16,7 @@ mod stream;
 
 use std::io;
 
-use fontis_proto::dccp::ResetCode;
+use fontis_proto::dccp::{DccpTooLarge, ResetCode};
 use thiserror::Error;
 
 pub use endpoint::{DccpEndpoint, DccpListener};
@@ -34,6 +34,9 @@ pub enum DccpError {
     /// The connection is closed.
     #[error("the DCCP connection is closed")]
     Closed,
+    /// The datagram is longer than the path carries.
+    #[error("{0}")]
+    TooLarge(#[from] DccpTooLarge),
     /// Another connection has the same ports and the same peer.
     #[error(
         "this socket has a DCCP connection from port {port} to port {peer_port} of that peer already: use another port"

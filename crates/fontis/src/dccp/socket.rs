@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use fontis_base::{Ecn, Time};
-use fontis_proto::dccp::{Carrier, DccpPacket};
+use fontis_proto::dccp::{Carrier, DccpBody, DccpConfig, DccpPacket};
 use quinn_udp::RecvMeta;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::AbortHandle;
@@ -36,6 +36,8 @@ pub(super) struct Held<T> {
 
 /// Bytes that peers may make a socket hold.
 const MOST_HELD: usize = 64 << 20;
+/// The longest packet of IP that is tried if the configuration names none.
+const ETHERNET: u32 = 1500;
 /// Bytes that a packet takes beside its data.
 const PACKET: usize = 512;
 
@@ -70,6 +72,15 @@ impl DccpSocket {
         }
     }
 
+    /// The configuration of a connection with `peer`, with the bytes that its headers have below
+    /// DCCP's.
+    pub(super) fn fit(&self, peer: SocketAddr, config: &DccpConfig) -> DccpConfig {
+        let ip = if peer.ip().to_canonical().is_ipv4() { 20 } else { 40 };
+        let headers_below = ip + if self.plain.is_some() { 0 } else { 8 };
+        let most_packet = if config.most_packet == 0 { ETHERNET } else { config.most_packet };
+        DccpConfig { headers_below, most_packet, ..config.clone() }
+    }
+
     /// Reads a datagram, and says where it comes from. `None` if it is no packet of DCCP.
     pub(super) fn decode(
         &self,
@@ -101,9 +112,21 @@ impl DccpSocket {
         self.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a datagram that is no packet of DCCP; without UDP there are none.
+    pub(super) fn add_raw(&self, trains: &mut Trains, peer: SocketAddr, datagram: &[u8]) {
+        if self.plain.is_none() {
+            let write = |bytes: &mut Vec<u8>| bytes.extend_from_slice(datagram);
+            self.io.add(trains, peer, None, Ecn::NotEct, Leaves::Alone, write);
+        }
+    }
+
     /// Adds a packet to those that are to be sent.
     pub(super) fn add(&self, trains: &mut Trains, peer: SocketAddr, packet: &DccpPacket, ecn: Ecn) {
         let (carrier, leaves) = match (self.plain, peer.ip()) {
+            // Syncs may be longer than the system lets out.
+            (None, _) if matches!(packet.body, DccpBody::Sync { .. }) => {
+                (Carrier::Udp, Leaves::Alone)
+            }
             (None, _) => (Carrier::Udp, Leaves::Together),
             (Some(own), IpAddr::V4(peer)) => {
                 let carrier = Carrier::Ip { source: own.to_bits(), destination: peer.to_bits() };

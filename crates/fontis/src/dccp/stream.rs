@@ -95,14 +95,14 @@ impl DccpStream {
     /// the configuration says.
     ///
     /// # Errors
-    /// If the connection is over.
+    /// If the connection is over, or the datagram is longer than [`DccpStream::most_data`].
     pub fn send(&self, datagram: Bytes) -> Result<bool, DccpError> {
         match *self.state.borrow() {
             Phase::Connecting | Phase::Connected => {}
             Phase::Closed => return Err(DccpError::Closed),
             Phase::Aborted(code) => return Err(DccpError::Aborted(code)),
         }
-        let had_room = self.core.connection().send(DccpData::Bytes(datagram));
+        let had_room = self.core.connection().send(DccpData::Bytes(datagram))?;
         self.core.changed.notify_one();
         Ok(had_room)
     }
@@ -115,6 +115,12 @@ impl DccpStream {
     /// Datagrams that the queue of this end has room for.
     pub fn room(&self) -> usize {
         self.core.connection().room()
+    }
+
+    /// The maximum packet size: bytes of the longest datagram that the path carries, as far as it
+    /// is known. It grows and falls while the connection lives; no packet is cut on its way.
+    pub fn most_data(&self) -> u32 {
+        self.core.connection().most_data().unwrap_or(u32::MAX)
     }
 
     /// The state of the path that this end sends over: the rate that it may use, and the loss event
@@ -275,6 +281,32 @@ mod tests {
                 let stats = tokio::time::timeout(PATIENCE, stream.close()).await;
                 assert_eq!(stats.expect("in time").expect("a close").data_received, 40);
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn packets_longer_than_the_path_carries_are_refused_over_real_sockets() {
+        let (client, server) = echo(Ccid::Two).await;
+        for (most_packet, least, most) in [(0, 1400, 1440), (9000, 8900, 8940)] {
+            let config = DccpConfig { most_packet, ..config(Ccid::Two, 6000 + least, 5004) };
+            let stream = client.connect(server, config).await.expect("it is accepted");
+            let found = async {
+                while stream.most_data() < u32::from(least) {
+                    tokio::time::sleep(Wait::from_millis(5)).await;
+                }
+            };
+            tokio::time::timeout(PATIENCE, found).await.expect("loopback carries all");
+            let longest = stream.most_data();
+            assert!(longest <= most, "{longest}");
+            let sent = Bytes::from(vec![7; longest as usize]);
+            // What comes back must pass, too, which the server finds for itself.
+            if most_packet == 0 {
+                assert!(stream.send(sent.clone()).expect("it fits"));
+                let back = tokio::time::timeout(PATIENCE, stream.recv()).await;
+                assert_eq!(back.expect("in time"), Some(sent));
+            }
+            let error = stream.send(Bytes::from(vec![7; longest as usize + 1])).err();
+            assert!(matches!(error, Some(DccpError::TooLarge(_))), "{error:?}");
         }
     }
 

@@ -4,6 +4,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use fontis_base::{Ecn, Time};
+use fontis_proto::dccp::{Carrier, DccpBody, DccpPacket, ResetCode, no_connection};
 use fontis_proto::dfcp::{
     ConnectionId, DfcpConfig, DfcpConnection as Machine, Frame, SYN_SIZE, VERSION,
 };
@@ -59,6 +60,31 @@ impl Driver {
             out.extend_from_slice(datagram);
             true
         });
+    }
+
+    /// A datagram that is none of Fontis. Who asks for a connection of DCCP, which would not be
+    /// encrypted, is refused.
+    pub(super) fn foreigner(
+        &mut self,
+        at: Time,
+        from: SocketAddr,
+        local: Option<IpAddr>,
+        bytes: &[u8],
+    ) {
+        let Ok(packet) = DccpPacket::decode(Carrier::Udp, bytes) else { return };
+        let is_request = matches!(packet.body, DccpBody::Request { .. });
+        if matches!(self.config.accept, Accept::None) || !is_request {
+            return;
+        }
+        let Some(mut answer) = no_connection(&packet) else { return };
+        if let DccpBody::Reset { code, .. } = &mut answer.body {
+            *code = ResetCode::ConnectionRefused;
+        }
+        if self.admission.answers.allows(at) {
+            let mut datagram = Vec::new();
+            answer.encode(Carrier::Udp, &mut datagram);
+            self.answer(from, local, &datagram);
+        }
     }
 
     /// A connection request; `bytes` begin with the SYN's type.

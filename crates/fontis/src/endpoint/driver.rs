@@ -338,8 +338,8 @@ impl Driver {
     }
 
     fn datagram(&mut self, origin: Origin, bytes: &[u8]) {
-        let Some(header) = header(bytes) else { return };
         let Origin { at, socket, from, local, .. } = origin;
+        let Some(header) = header(bytes) else { return self.foreigner(at, from, local, bytes) };
         match header {
             Header::Syn { cookie, version, source } => {
                 let syn = Syn { socket, from, local, cookie, version, source };

@@ -33,6 +33,11 @@ pub struct DccpConfig {
     pub peer_port: u16,
     /// Bytes of data in a usual packet, with which congestion control begins.
     pub packet_size: u32,
+    /// The greatest packet of IP that is tried on the path; zero for no search and no limit. Over
+    /// real sockets, zero stands for 1500.
+    pub most_packet: u32,
+    /// Bytes of a packet of IP before DCCP's header.
+    pub headers_below: u32,
     /// The Sequence Window of the packets that this end sends (RFC 4340 section 7.5.2): several
     /// times the packets in a round trip, 32 at least.
     pub sequence_window: u64,
@@ -100,6 +105,8 @@ impl Default for DccpConfig {
             port: 5004,
             peer_port: 5004,
             packet_size: 1400,
+            most_packet: 0,
+            headers_below: 28,
             sequence_window: 100,
             ack_ratio: 2,
             ecn: true,

@@ -6,6 +6,7 @@ mod output;
 use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
+use thiserror::Error;
 
 use super::ccid::{CcidReceiver, CcidSender, DccpPath};
 use super::config::{Ccid, DccpConfig};
@@ -13,6 +14,7 @@ use super::feature::{Feature, Features};
 use super::number::DccpSeq;
 use super::numbers::Numbers;
 use super::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
+use super::packet_size::PacketSize;
 use super::queue::SendQueue;
 use crate::rate::reorder::ReorderBuffer;
 
@@ -33,6 +35,7 @@ pub struct DccpConnection {
     sender: Option<CcidSender>,
     receiver: Option<CcidReceiver>,
     reorder: Option<ReorderBuffer<Arrived>>,
+    packet_size: PacketSize,
     /// Packets that wait to be sent before all others.
     replies: VecDeque<DccpBody>,
     /// When the handshake or the close is sent again, the time until then, and how often it was.
@@ -87,6 +90,16 @@ enum State {
     Closed,
 }
 
+/// Data that are longer than a packet holds on the path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{len} bytes are more than a packet holds on this path: send at most {most} at once")]
+pub struct DccpTooLarge {
+    /// Bytes of the data.
+    pub len: usize,
+    /// Bytes that a packet holds.
+    pub most: u32,
+}
+
 /// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DccpEvent {
@@ -119,6 +132,9 @@ pub struct DccpStats {
     pub syncs: u64,
 }
 
+/// Bytes of DCCP's header before the data of a packet: with long numbers and an acknowledgement,
+/// and with the options of data.
+const HEADERS: u32 = 24 + 16;
 /// The service code that stands for none (RFC 4340 section 8.1.2).
 const NO_SERVICE: u32 = u32::MAX;
 /// Until a Request is sent again; doubled each time.
@@ -176,6 +192,7 @@ impl DccpConnection {
             sender: None,
             receiver: None,
             reorder: None,
+            packet_size: PacketSize::new(config.most_packet),
             replies: VecDeque::new(),
             repeat_at: Time::MAX,
             repeat_after: FIRST_REPEAT,
@@ -200,11 +217,24 @@ impl DccpConnection {
 
     /// Hands over a datagram. False if the queue had no room, and dropped it or an older one; or if
     /// the connection is closing.
-    pub fn send(&mut self, data: DccpData) -> bool {
+    ///
+    /// # Errors
+    /// If it is longer than the path carries ([`DccpConnection::most_data`]): it is not sent.
+    pub fn send(&mut self, data: DccpData) -> Result<bool, DccpTooLarge> {
         if self.is_closing || matches!(self.state, State::TimeWait | State::Closed) {
-            return false;
+            return Ok(false);
         }
-        self.queue.push(data)
+        match self.most_data() {
+            Some(most) if data.len() > most as usize => Err(DccpTooLarge { len: data.len(), most }),
+            _ => Ok(self.queue.push(data)),
+        }
+    }
+
+    /// The maximum packet size: bytes of data that a packet holds on this path, as far as it is
+    /// known (RFC 4340 section 14). `None` if the configuration sets no limit.
+    pub fn most_data(&self) -> Option<u32> {
+        let below = self.config.headers_below + HEADERS;
+        Some(self.packet_size.size()?.saturating_sub(below).max(1))
     }
 
     /// Datagrams that the queue has room for.

@@ -16,12 +16,13 @@ mod number;
 mod numbers;
 mod option;
 mod packet;
+mod packet_size;
 mod queue;
 mod wire;
 
 pub use ccid::DccpPath;
 pub use config::{Ccid, DccpConfig, QueueDrop};
-pub use connection::{DccpConnection, DccpEvent, DccpStats, no_connection};
+pub use connection::{DccpConnection, DccpEvent, DccpStats, DccpTooLarge, no_connection};
 pub use cookie::{COOKIE_CODE, CookieCode, accept_with_cookie, respond_without_state};
 pub use number::DccpSeq;
 pub use option::{DccpOption, FeatureOption, FeatureStep, IntervalReport};

@@ -31,6 +31,18 @@ impl SendQueue {
         !is_full
     }
 
+    /// Puts back a packet that was taken.
+    pub(super) fn put_back(&mut self, data: DccpData) {
+        self.waiting.push_front(data);
+    }
+
+    /// Drops the packets that are longer than this.
+    pub(super) fn keep_up_to(&mut self, most: u32) {
+        let before = self.waiting.len();
+        self.waiting.retain(|data| data.len() <= most as usize);
+        self.dropped += (before - self.waiting.len()) as u64;
+    }
+
     pub(super) fn pop(&mut self) -> Option<DccpData> {
         self.waiting.pop_front()
     }

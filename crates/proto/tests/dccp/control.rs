@@ -120,7 +120,7 @@ fn a_queue_of_stated_length_drops_what_the_rate_cannot_carry() {
     let mut offered = 0;
     for _ in 0..1000 {
         offered += 1;
-        pair.client.send(DccpData::Counted { len: 160, mark: offered });
+        let _ = pair.client.send(DccpData::Counted { len: 160, mark: offered });
         pair.run(Duration::from_millis(20));
     }
     pair.run(SECOND * 3);

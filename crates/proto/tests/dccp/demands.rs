@@ -17,7 +17,7 @@ fn config(ccid: Ccid) -> DccpConfig {
 
 fn open(ccid: Ccid) -> Pair {
     let mut pair = Pair::of(&config(ccid));
-    pair.client.send(text("one"));
+    pair.client.send(text("one")).expect("it fits");
     pair.run(SECOND * 2);
     pair
 }
@@ -100,8 +100,8 @@ fn packets_without_data_are_counted_if_the_peer_asks_for_it() {
         confirm.options.contains(&feature(FeatureStep::ConfirmL, 7, &[1, 0, 1])),
         "{confirm:?}"
     );
-    pair.server().send(text("two"));
-    pair.server().send(text("three"));
+    pair.server().send(text("two")).expect("it fits");
+    pair.server().send(text("three")).expect("it fits");
     let now = pair.now + SECOND * 10;
     let (first, second) = (pair.server().poll(now), pair.server().poll(now + SECOND * 10));
     let count = |packet: Option<DccpPacket>| {
@@ -221,11 +221,11 @@ fn an_application_that_does_not_read_makes_its_end_say_that_it_is_slow() {
             let mut packets = pair.sent[1].iter();
             packets.any(|packet| packet.options.contains(&DccpOption::SlowReceiver))
         };
-        pair.client.send(text("two"));
+        pair.client.send(text("two")).expect("it fits");
         pair.run(SECOND);
         assert!(!is_slow(&pair), "{ccid:?}");
         pair.server().on_slow();
-        pair.client.send(text("three"));
+        pair.client.send(text("three")).expect("it fits");
         pair.run(SECOND);
         assert!(is_slow(&pair), "{ccid:?}");
     }
@@ -286,7 +286,7 @@ fn marks_are_asked_for_only_where_both_ends_know_them() {
     assert!(pair.client.may_be_marked() && pair.server().may_be_marked());
     let deaf = DccpConfig { ecn: false, ..config(Ccid::Two) };
     let mut pair = Pair::new(config(Ccid::Two), deaf);
-    pair.client.send(text("one"));
+    pair.client.send(text("one")).expect("it fits");
     pair.run(SECOND * 2);
     assert!(!pair.client.may_be_marked() && !pair.server().may_be_marked());
 }

@@ -25,11 +25,12 @@ fn text(text: &'static str) -> DccpData {
 fn a_connection_opens_carries_datagrams_both_ways_and_closes() {
     for ccid in CCIDS {
         let mut pair = Pair::of(&config(ccid));
-        assert!(pair.client.send(text("one")) && pair.client.send(text("two")));
+        assert_eq!(pair.client.send(text("one")), Ok(true));
+        assert_eq!(pair.client.send(text("two")), Ok(true));
         pair.run(SECOND * 4);
         assert_eq!(pair.got, [text("one"), text("two")], "{ccid:?}");
         assert_eq!(pair.client.ccid(), Some(ccid));
-        assert!(pair.server().send(text("three")));
+        assert_eq!(pair.server().send(text("three")), Ok(true));
         pair.client.close();
         pair.run(SECOND * 4);
         assert_eq!(pair.events[0], [DccpEvent::Connected, DccpEvent::Closed], "{ccid:?}");
@@ -45,7 +46,7 @@ fn a_connection_opens_carries_datagrams_both_ways_and_closes() {
 #[test]
 fn a_server_that_closes_lets_the_client_remember() {
     let mut pair = Pair::of(&config(Ccid::Two));
-    pair.client.send(text("one"));
+    pair.client.send(text("one")).expect("it fits");
     pair.run(SECOND);
     pair.server().close();
     pair.run(SECOND);
@@ -65,8 +66,8 @@ fn a_connection_survives_the_loss_of_any_one_packet() {
                     count += usize::from(from == side);
                     from == side && count == lost + 1
                 });
-                pair.client.send(text("one"));
-                pair.client.send(text("two"));
+                pair.client.send(text("one")).expect("it fits");
+                pair.client.send(text("two")).expect("it fits");
                 pair.run(SECOND * 10);
                 pair.client.close();
                 pair.run(SECOND * 30);
@@ -105,7 +106,7 @@ fn another_service_and_another_congestion_control_are_refused() {
 #[test]
 fn a_packet_outside_the_window_gets_a_sync_and_does_no_harm() {
     let mut pair = Pair::of(&config(Ccid::Two));
-    pair.client.send(text("one"));
+    pair.client.send(text("one")).expect("it fits");
     pair.run(SECOND);
     let last = pair.sent[0].last().expect("it has sent").clone();
     let forged = DccpPacket {
@@ -120,7 +121,7 @@ fn a_packet_outside_the_window_gets_a_sync_and_does_no_harm() {
     // Only so many in a second.
     pair.server().handle(now, &forged, false);
     assert_eq!(pair.server().poll(now), None);
-    pair.client.send(text("two"));
+    pair.client.send(text("two")).expect("it fits");
     pair.run(SECOND);
     assert_eq!(pair.got, [text("one"), text("two")]);
 }
@@ -190,7 +191,7 @@ fn a_server_with_cookies_keeps_nothing_until_the_client_answers() {
         let response = respond_without_state(now, &config, 5, &request, &secret);
         client.handle(now, &response.expect("a Response"), false);
         assert_eq!(client.event(), Some(DccpEvent::Connected));
-        client.send(text("one"));
+        client.send(text("one")).expect("it fits");
         let answer = client.poll(now).expect("data");
         let accept = |packet: &DccpPacket, now, secret: u8| {
             accept_with_cookie(now, &config, packet, &code(secret))
@@ -205,7 +206,7 @@ fn a_server_with_cookies_keeps_nothing_until_the_client_answers() {
         // The client sends the cookie until it has heard from an open server.
         let reply = server.poll(now + SECOND).expect("an acknowledgement");
         client.handle(now + SECOND, &reply, false);
-        client.send(text("two"));
+        client.send(text("two")).expect("it fits");
         let next = client.poll(now + SECOND * 5).expect("data");
         let has_cookie = |packet: &DccpPacket| {
             packet.options.iter().any(|option| matches!(option, DccpOption::InitCookie(_)))

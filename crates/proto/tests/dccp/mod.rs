@@ -5,3 +5,4 @@ mod demands;
 mod handshake;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod path;

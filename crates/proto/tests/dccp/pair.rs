@@ -105,7 +105,7 @@ impl Pair {
             for _ in 0..1000 {
                 if side == 0 && self.is_greedy {
                     while self.client.room() > 0
-                        && self.client.send(DccpData::Counted { len: 1000, mark: 0 })
+                        && self.client.send(DccpData::Counted { len: 1000, mark: 0 }) == Ok(true)
                     {
                     }
                 }

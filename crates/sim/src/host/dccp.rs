@@ -115,8 +115,10 @@ impl DccpHost {
     fn feed(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         while self.outbox.bytes > 0 && connection.is_connected() && connection.room() > 0 {
-            let len = self.outbox.bytes.min(u64::from(self.config.packet_size.max(1))) as u32;
-            if !connection.send(DccpData::Counted { len, mark: NO_MESSAGE }) {
+            let most = connection.most_data().unwrap_or(u32::MAX);
+            let most = self.config.packet_size.min(most).max(1);
+            let len = self.outbox.bytes.min(u64::from(most)) as u32;
+            if connection.send(DccpData::Counted { len, mark: NO_MESSAGE }) != Ok(true) {
                 break;
             }
             self.outbox.bytes -= u64::from(len);
@@ -278,7 +280,8 @@ impl AppSocket for DccpSocket<'_> {
             return self.write(now, message.bytes);
         }
         // A packet that the queue cannot hold is lost here, between application and transport.
-        let size = u64::from(self.packet.max(1));
+        let most = self.connection.most_data().unwrap_or(u32::MAX);
+        let size = u64::from(self.packet.min(most).max(1));
         let fragments = message.bytes.div_ceil(size).clamp(1, u64::from(u16::MAX)) as u16;
         let mut left = message.bytes;
         for fragment in 0..fragments {
@@ -288,7 +291,7 @@ impl AppSocket for DccpSocket<'_> {
                 Some(number) => mark_of(number, fragment, fragments),
                 None => NO_MESSAGE,
             };
-            self.connection.send(DccpData::Counted { len: len as u32, mark });
+            let _ = self.connection.send(DccpData::Counted { len: len as u32, mark });
         }
     }
 

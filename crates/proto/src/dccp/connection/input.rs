@@ -65,6 +65,11 @@ impl DccpConnection {
             return self.reset(code, details);
         }
         self.must_ack |= self.features.has_answers();
+        let answer = match packet.body {
+            DccpBody::SyncAck { ack } => Some(ack),
+            _ => None,
+        };
+        self.packet_size.heard(now, answer);
         match packet.body {
             DccpBody::Request { .. } => {
                 // The Response was lost.

@@ -7,13 +7,16 @@ use crate::dccp::ccid::{CcidReceiver, CcidSender};
 use crate::dccp::feature::Feature;
 use crate::dccp::number::DccpSeq;
 use crate::dccp::numbers::Numbers;
-use crate::dccp::option::DccpOption;
+use crate::dccp::option::{self, DccpOption};
 use crate::dccp::packet::{DccpBody, DccpData, DccpPacket, ResetCode};
 use crate::rate::reorder::ReorderBuffer;
 
 /// Round trips that a new Sequence Window holds: about five (RFC 4340 section 7.5.2) when the peer
 /// has agreed to it, as the rate may have doubled until then.
 const WINDOW_ROUND_TRIPS: u64 = 8;
+
+/// Bytes that the other options of an acknowledgement of a client that is partly open may take.
+const PART_OPEN_ROOM: u32 = 128;
 
 impl DccpConnection {
     /// The next packet that leaves at `now`, if any.
@@ -39,6 +42,9 @@ impl DccpConnection {
             _ => {}
         }
         if let Some(sender) = &mut self.sender {
+            if sender.timeout() <= now && !self.queue.is_empty() {
+                self.packet_size.suspect();
+            }
             sender.on_timeout(now);
         }
         if self.reorder.as_ref().is_some_and(|reorder| reorder.due() <= now) {
@@ -59,6 +65,9 @@ impl DccpConnection {
             self.negotiate_at = if is_pending { now + self.negotiate_after } else { Time::MAX };
             self.negotiate_after = (self.negotiate_after * 2).min(MOST_REPEAT);
             self.must_ack |= is_pending;
+        }
+        if let Some(packet) = self.poll_probe(now) {
+            return Some(packet);
         }
         if let Some(packet) = self.poll_data(now) {
             return Some(packet);
@@ -92,14 +101,61 @@ impl DccpConnection {
             (sender.filter(|_| has_data).map_or(Time::MAX, CcidSender::ready_at), "pacing"),
             (receiver.map_or(Time::MAX, CcidReceiver::due), "feedback"),
             (self.reorder.as_ref().map_or(Time::MAX, ReorderBuffer::due), "reordering"),
+            (self.probe_due(), "path MTU"),
             (if is_open && self.must_ack || closes { Time::ZERO } else { Time::MAX }, "answer"),
         ];
         times.into_iter().min_by_key(|(at, _)| *at).filter(|(at, _)| *at < Time::MAX)
     }
 
+    /// When the path is to be tried with a large packet.
+    fn probe_due(&self) -> Time {
+        match self.state {
+            State::Open => self.packet_size.due(),
+            _ => Time::MAX,
+        }
+    }
+
+    /// A Sync that is as long as the packet that the path is tried with (RFC 4340 section 14.1).
+    /// Its answer shows that it has arrived.
+    fn poll_probe(&mut self, now: Time) -> Option<DccpPacket> {
+        if self.probe_due() > now {
+            return None;
+        }
+        let before = self.packet_size.size();
+        let size = self.packet_size.probe(now)?;
+        if self.packet_size.size() < before
+            && let Some(most) = self.most_data()
+        {
+            // What waits and is too long would have to be cut on its way.
+            self.queue.keep_up_to(most);
+        }
+        let body = DccpBody::Sync { ack: self.numbers.gsr };
+        let mut packet = self.packet(now, body, DccpData::NONE);
+        let header = self.config.headers_below + packet.header_len() as u32;
+        let padding = size.saturating_sub(header) as usize;
+        packet.data = DccpData::Bytes(vec![0; padding].into());
+        self.packet_size.sent(now, packet.seq, size, self.path().rtt);
+        Some(packet)
+    }
+
+    /// Whether the data of the next packet leave room for an acknowledgement with all its options.
+    fn has_room_for(&self, options: &[DccpOption], data: u32) -> bool {
+        let Some(size) = self.packet_size.size() else { return true };
+        let header = 24 + option::encoded_len(options) as u32;
+        self.config.headers_below + header + data <= size
+    }
+
     /// Data, if congestion control lets it leave.
     fn poll_data(&mut self, now: Time) -> Option<DccpPacket> {
-        self.queue.front_len()?;
+        let len = self.queue.front_len()?;
+        if self.state == State::PartOpen {
+            // Acknowledgements of this state may leave data no room: these wait until it is over.
+            let cookies: Vec<_> =
+                self.cookies.iter().cloned().map(DccpOption::InitCookie).collect();
+            if !self.has_room_for(&cookies, len + PART_OPEN_ROOM) {
+                return None;
+            }
+        }
         let sender = self.sender.as_mut()?;
         // A packet more than this above the last one that arrived is not valid (section 7.5.1).
         sender.bound(self.features.local(Feature::SequenceWindow) / 4 * 3);
@@ -155,7 +211,7 @@ impl DccpConnection {
         self.must_ack = false;
     }
 
-    fn packet(&mut self, now: Time, body: DccpBody, data: DccpData) -> DccpPacket {
+    fn packet(&mut self, now: Time, mut body: DccpBody, mut data: DccpData) -> DccpPacket {
         let seq = match body {
             // The peer has not acknowledged anything yet, or expects the number after its own.
             DccpBody::Reset { .. } if self.state == State::TimeWait => self.numbers.gss.next(),
@@ -168,7 +224,6 @@ impl DccpConnection {
         if self.state == State::PartOpen {
             options.extend(self.cookies.iter().cloned().map(DccpOption::InitCookie));
         }
-        self.count_without_data(body, &mut options);
         if let DccpBody::Ack { .. } | DccpBody::DataAck { .. } = body {
             self.must_ack = false;
             if core::mem::take(&mut self.is_slow) {
@@ -182,6 +237,16 @@ impl DccpConnection {
             }
         }
         let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        if let DccpBody::DataAck { ack } = body
+            && !self.has_room_for(&options, len)
+        {
+            // The acknowledgement leaves alone, and the data after it.
+            self.queue.put_back(core::mem::replace(&mut data, DccpData::NONE));
+            self.stats.data_sent -= 1;
+            body = DccpBody::Ack { ack };
+        }
+        self.count_without_data(body, &mut options);
+        let len = u32::try_from(data.len()).unwrap_or(u32::MAX);
         let is_data = body.carries_data();
         let ccval = match &mut self.sender {
             Some(sender) => sender.on_sent(now, seq, is_data.then_some(len), &mut options),
@@ -192,7 +257,7 @@ impl DccpConnection {
         }
         self.stats.sent += 1;
         let allows_short = self.features.local(Feature::AllowShortNumbers) == 1;
-        DccpPacket {
+        let packet = DccpPacket {
             source: self.config.port,
             destination: self.peer_port,
             ccval,
@@ -202,7 +267,12 @@ impl DccpConnection {
             body,
             options,
             data,
+        };
+        if len > 0 {
+            let header = self.config.headers_below + packet.header_len() as u32;
+            self.packet_size.used(header + len);
         }
+        packet
     }
 
     /// Sends proposals again in a while, if any waits for its answer.

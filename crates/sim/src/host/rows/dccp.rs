@@ -117,6 +117,13 @@ const KEYS: &[Key] = &[
         "packets that the buffer holds; 0 is those that arrive in its delay",
     ),
     key("dccp", "packet", Size, "1400 B", "bytes of data in a packet, at most"),
+    key(
+        "dccp",
+        "mtu",
+        Count,
+        "0",
+        "the greatest packet that path MTU discovery tries; 0 turns it off",
+    ),
     key("dccp", "header", Count, "36", "CCID 4: bytes of headers that a packet is charged for"),
     key("dccp", "ack_ratio", Count, "2", "CCID 2: packets that one acknowledgement covers"),
     key(
@@ -207,6 +214,8 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             .ok()
             .filter(|packets| *packets > 0),
         packet_size: usual,
+        most_packet: u32::try_from(read.count("dccp.mtu")).unwrap_or(u32::MAX).min(65_535),
+        headers_below: 20,
         sequence_window: window.clamp(100, 1 << 40),
         ack_ratio: u16::try_from(read.count("dccp.ack_ratio")).unwrap_or(u16::MAX).max(1),
         ecn: read.flag("dccp.ecn"),
