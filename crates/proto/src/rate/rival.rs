@@ -9,8 +9,8 @@ use super::window::FeedbackWindow;
 const CLOSE: (Duration, u64) = (Duration::from_millis(1200), 16);
 /// How long others are kept up with before they are looked for again.
 const STINT: (Duration, u64) = (Duration::from_secs(8), 40);
-/// A queue that is so many times as long as a flow aims at, on average between two drains, is filled
-/// by others if it does not fall as it would if all sent less; so many times in a row.
+/// A queue that is so many times as long as a flow aims at, on average between two drains, is
+/// filled by others if it does not fall as it would if all sent less; so many times in a row.
 const ABOVE: f64 = 1.05;
 const ROBBED: u32 = 2;
 /// The queue is looked at over so many round trips; if it was empty in so many of these times in a
@@ -30,8 +30,8 @@ pub(super) struct Rival {
     looked_at: Time,
     /// When a queue last stayed.
     stayed_at: Option<Time>,
-    /// The queues of the rounds since the last drain and those that were aimed at, and the drains in
-    /// a row that showed others.
+    /// The queues of the rounds since the last drain and those that were aimed at, and the drains
+    /// in a row that showed others.
     queues: (f64, f64),
     robbed: u32,
 }
