@@ -1,3 +1,5 @@
+use fontis_base::Duration;
+
 use super::super::drain::{self, Outcome};
 use super::super::feedback::FeedbackSummary;
 use super::super::ledger::LONGEST_CALM;
@@ -14,6 +16,8 @@ const GROWTH_MEMORY: f64 = 10.0;
 /// A flow that had no more packets in a round trip of late may be one of a crowd whose packets are
 /// few: those do not find their shares by the queue.
 const FEW: f64 = 24.0;
+/// Beyond this round trip flows have not found their shares yet when two drains are over.
+const FAR: Duration = Duration::from_millis(250);
 
 /// What of the delay is a queue, and whose it is.
 impl Auto {
@@ -52,6 +56,7 @@ impl Auto {
             Some(Outcome::Shared) | None => {}
         }
         if let Some(outcome) = outcome
+            && sample.min_rtt < FAR
             && self.most_delivered * sample.srtt.as_secs_f64() > FEW * PACKET
         {
             self.rival.on_drain(sample, outcome, self.rate / drain::SHARE);
