@@ -57,6 +57,8 @@ impl Auto {
         }
         if let Some(outcome) = outcome
             && sample.min_rtt < FAR
+            // Not those of other paths of the same connection.
+            && self.part >= 1.0
             && self.most_delivered * sample.srtt.as_secs_f64() > FEW * PACKET
         {
             self.rival.on_drain(sample, outcome, self.rate / drain::SHARE);
