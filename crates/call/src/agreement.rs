@@ -9,7 +9,7 @@ use fontis::{Connection, Secret};
 use crate::carrier::VoiceCarrier;
 use crate::codec::VoiceCodec;
 use crate::error::CallError;
-use crate::line::{Line, Opening};
+use crate::line::{Line, Opening, any};
 use crate::refusal::Refusal;
 use crate::session::{CallEvent, CallOptions, CallReport, FAREWELL, Session, next_signal, say};
 use crate::signal::{Offer, Signal, VERSION};
@@ -178,14 +178,10 @@ impl Ringing {
 
 /// The address for voice from `peer`: all addresses of its family, if none is wanted.
 fn bindable(wanted: Option<SocketAddr>, peer: IpAddr) -> SocketAddr {
-    let all = match peer {
-        IpAddr::V4(_) => IpAddr::from([0; 4]),
-        IpAddr::V6(_) => IpAddr::from([0; 16]),
-    };
     match wanted {
         Some(at) if !at.ip().is_unspecified() => at,
-        Some(at) => SocketAddr::new(all, at.port()),
-        None => SocketAddr::new(all, 0),
+        Some(at) => SocketAddr::new(any(peer).ip(), at.port()),
+        None => any(peer),
     }
 }
 

@@ -108,7 +108,7 @@ fn plain(codec: VoiceCodec) -> DccpConfig {
 }
 
 /// Any port of the family of `peer`.
-fn any(peer: IpAddr) -> SocketAddr {
+pub(crate) fn any(peer: IpAddr) -> SocketAddr {
     match peer {
         IpAddr::V4(_) => SocketAddr::from(([0, 0, 0, 0], 0)),
         IpAddr::V6(_) => SocketAddr::from(([0; 8], 0)),

@@ -74,7 +74,11 @@ pub(crate) struct Args {
     /// Call without encryption, or take such a call, with peers of any make: RTP in DCCP over UDP
     /// (RFC 5762, RFC 6773). Anybody on the path can listen and speak. The URL is dccp://HOST:PORT;
     /// both sides name the same --codec [default here: g711]
-    #[arg(long, conflicts_with_all = ["allow", "calls", "rate", "psk_file", "identity"], help_heading = SECURITY)]
+    #[arg(
+        long,
+        conflicts_with_all = ["allow", "calls", "rate", "psk_file", "identity"],
+        help_heading = SECURITY
+    )]
     pub(super) plain: bool,
     /// Let a softphone on this machine speak and hear: it calls sip:fontis@ADDR:PORT, and its call
     /// goes through this one [default address: 127.0.0.1:5080]. On an address that is not loopback
@@ -134,7 +138,8 @@ pub(crate) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   Wait for a call, and speak and hear through the sound card (Linux):
-    arecord -t raw -f S16_LE -c 1 -r 16000 | fontis call --listen -i - -o - | aplay -t raw -f S16_LE -c 1 -r 16000
+    arecord -t raw -f S16_LE -c 1 -r 16000 | fontis call --listen -i - -o - |
+      aplay -t raw -f S16_LE -c 1 -r 16000
   Call, send a file, and keep what is heard:
     fontis call 'fontis://192.0.2.1:4437/?key=KEY&secret=SECRET' -i voice.wav -o heard.wav
   Telephone with a softphone at each end, which has an account without registration:

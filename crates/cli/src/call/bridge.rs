@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use fontis_call::{CallError, Phone, PhoneBridge, PhoneError, Voice, VoiceCodec};
+use fontis_call::{CallError, CallOptions, Phone, PhoneBridge, PhoneError, Voice, VoiceCodec};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -40,8 +40,22 @@ async fn bind(args: &Args) -> Result<Option<PhoneBridge>, Failure> {
     Ok(Some(bridge))
 }
 
-/// Waits until a softphone wants to call. Returns it with the codec of the call.
-pub(super) async fn caller(args: &Args) -> Result<Option<(Phone, VoiceCodec)>, Failure> {
+/// The voice of a caller, with the wishes for its call: a softphone that has called the bridge, or
+/// files, which are opened before anybody's telephone rings.
+pub(super) async fn voice_of_caller(args: &Args) -> Result<(Voice, CallOptions), Failure> {
+    let mut options = args.options();
+    let voice = match caller(args).await? {
+        Some((phone, codec)) => {
+            options.codec = codec;
+            Voice::Phone(Box::new(phone))
+        }
+        None => args.sound(options.codec)?,
+    };
+    Ok((voice, options))
+}
+
+/// Waits until a softphone wants to call, if one is to. Returns it with the codec of the call.
+async fn caller(args: &Args) -> Result<Option<(Phone, VoiceCodec)>, Failure> {
     let Some(bridge) = bind(args).await? else { return Ok(None) };
     let opus = args.codec.unwrap_or(VoiceCodec::OPUS);
     let phone = tokio::select! {

@@ -9,7 +9,7 @@ use fontis_call::{CallError, CallReport, Ringing, Voice, call, ring};
 use tokio::sync::{mpsc, oneshot};
 
 use super::args::{Args, MOST_CALLS, PORT, is_dash};
-use super::bridge::{Softphone, caller};
+use super::bridge::{Softphone, voice_of_caller};
 use super::monitor::Monitor;
 use crate::dial::dial;
 use crate::failure::Failure;
@@ -24,15 +24,7 @@ pub(super) async fn make(
     monitor: &Monitor,
 ) -> Result<CallReport, Failure> {
     let url = peer::url_of_argument(args.url.as_deref().unwrap_or_default())?;
-    let mut options = args.options();
-    // Its files are opened before anybody's telephone rings.
-    let voice = match caller(args).await? {
-        Some((phone, codec)) => {
-            options.codec = codec;
-            Voice::Phone(Box::new(phone))
-        }
-        None => args.sound(options.codec)?,
-    };
+    let (voice, options) = voice_of_caller(args).await?;
     let (voice, is_doubted) = (RefCell::new(Some(voice)), Cell::new(false));
     let called = dial(&url, args.timeout.into(), async |remote, answered| {
         let endpoint = keys.bind_towards(remote, &url.key, args.rate(), &args.paths)?;

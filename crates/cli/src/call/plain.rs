@@ -1,12 +1,12 @@
 //! Calls without encryption.
 
-use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use fontis::dccp::DccpEndpoint;
-use fontis_call::{CallReport, Voice, answer_plain, call_plain};
+use fontis_call::{CallReport, answer_plain, call_plain};
 
 use super::args::{Args, PLAIN_PORT, PLAIN_SCHEME};
-use super::bridge::{Softphone, caller};
+use super::bridge::{Softphone, voice_of_caller};
 use super::ends::announce_to;
 use super::monitor::Monitor;
 use crate::failure::Failure;
@@ -20,26 +20,20 @@ const WARNING: &str = "this call is not encrypted: anybody on the path can liste
 /// Calls the URL.
 pub(super) async fn make(args: &Args, monitor: &Monitor) -> Result<CallReport, Failure> {
     let url = args.url.as_deref().unwrap_or_default();
-    let peer = address(url)?;
+    let peer = address(url).await?;
     status(&WARNING);
-    let mut options = args.options();
-    let voice = match caller(args).await? {
-        Some((phone, codec)) => {
-            options.codec = codec;
-            Voice::Phone(Box::new(phone))
-        }
-        None => args.sound(options.codec)?,
-    };
+    let (voice, options) = voice_of_caller(args).await?;
     let tell = |event| monitor.see(&event);
     let patience = args.timeout.into();
     Ok(call_plain(peer, patience, &options, voice, tell, interrupted()).await?)
 }
 
 /// The address of a URL, as in dccp://192.0.2.1:6511.
-fn address(url: &str) -> Result<SocketAddr, Failure> {
+async fn address(url: &str) -> Result<SocketAddr, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{url:?} is no address of a call: {why}"));
     let host = url.strip_prefix(PLAIN_SCHEME).unwrap_or_default().trim_end_matches('/');
-    let mut found = host.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    let found = tokio::net::lookup_host(host).await;
+    let mut found = found.map_err(|error| wrong(error.to_string()))?;
     found.next().ok_or_else(|| wrong("the name has no address".to_owned()))
 }
 

@@ -99,8 +99,6 @@ pub(super) struct LossLedger {
     distrusted_until: Option<Time>,
     /// Packets wait for other reasons than a queue.
     jitters: bool,
-    /// So that a short one does not show.
-    is_jittery: bool,
     /// Until this time a queue is known to have stood that was far longer than those waits: a
     /// buffer that overflows shows all the same. None: it has just begun.
     shows_until: Option<Time>,
@@ -176,7 +174,8 @@ impl LossLedger {
         if self.longest[0].max(self.longest[1]) * share >= OWN_QUEUE {
             *owns_until = sample.now + sample.at_least(DISTRUST);
         }
-        let limit = self.longest_calm(sample, jitter);
+        let hid = self.hides_queue();
+        let limit = self.longest_calm(sample, jitter, hid);
         let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
         for (number, received) in &sample.decided {
@@ -219,10 +218,8 @@ impl LossLedger {
             }
         }
         self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
-        let shows = self.shows_until.is_some_and(|until| sample.now < until);
         self.jitters = jitter > 0.0;
-        let was_jittery = core::mem::replace(&mut self.is_jittery, jitter > 0.0 && !shows);
-        if was_jittery && !self.is_jittery {
+        if hid && !self.hides_queue() {
             // What seemed calm may have met a queue as long as the jitter.
             self.refute(MOST_DISTRUSTED);
             let keep = (LEAST / self.calm.packets.max(1.0)).min(1.0);
@@ -237,9 +234,16 @@ impl LossLedger {
         }
     }
 
+    /// Whether packets wait for other reasons than a queue, and none stood of late that is far
+    /// longer than those waits.
+    fn hides_queue(&self) -> bool {
+        self.jitters && self.shows_until.is_none_or(|until| self.faded_at >= until)
+    }
+
     /// How long a packet may have waited to count as calm, in seconds: half of the longest queue at
-    /// most, and no longer than in one that is managed.
-    fn longest_calm(&mut self, sample: &FeedbackSummary, jitter: f64) -> f64 {
+    /// most, and no longer than in one that is managed. Notes whether a queue shows; `hid` tells
+    /// whether none did.
+    fn longest_calm(&mut self, sample: &FeedbackSummary, jitter: f64, hid: bool) -> f64 {
         // What shows as a queue q beyond the jitter j has met q + j at most.
         let queue = (self.extent() - JITTERS * jitter).max(0.0);
         let limit = (queue / 2.0).min(LONGEST_CALM - jitter);
@@ -255,7 +259,7 @@ impl LossLedger {
             return (standing / 2.0).min(LONGEST_CALM);
         }
         let limit = limit.max(0.0) + jitter;
-        if self.is_jittery { limit } else { limit.min(LONGEST_CALM) }
+        if hid { limit } else { limit.min(LONGEST_CALM) }
     }
 
     /// The path's delay is less than was known, so that what seemed calm was not. What was lost
@@ -313,7 +317,7 @@ impl LossLedger {
     }
 
     fn most(&self) -> f64 {
-        if self.distrusted_until.is_some() || self.is_jittery {
+        if self.distrusted_until.is_some() || self.hides_queue() {
             MOST_DISTRUSTED
         } else if self.eased.packets >= LEAST_EASED {
             let Fading { packets, lost } = self.eased;

@@ -31,7 +31,8 @@ pub(super) struct Rival {
     /// When a queue last stayed.
     stayed_at: Option<Time>,
     /// The queues of the rounds since the last drain and those that were aimed at, and the drains
-    /// in a row that showed others.
+    /// in a row that showed others. A stint's rounds count: the drain behind it then confirms soon
+    /// that others still fill the queue.
     queues: (f64, f64),
     robbed: u32,
 }
