@@ -2,6 +2,7 @@
 //! only errors are checked, and that is said.
 #![cfg(target_os = "linux")]
 
+mod paths;
 mod race;
 
 use std::collections::BTreeSet;
@@ -309,61 +310,6 @@ fn a_capture_has_what_the_senders_sent_and_received() {
     // One in a hundred was lost, give or take.
     assert!((1..least / 10).contains(&flow[0].retransmitted), "{flow:?}");
     assert!(flow[1].packets > 100, "{flow:?}");
-}
-
-#[test]
-fn a_connection_of_multipath_tcp_takes_two_ways() {
-    if !possible() {
-        return;
-    }
-    let ip = Command::new("ip").args(["mptcp", "limits"]).output();
-    if !ip.is_ok_and(|output| output.status.success()) {
-        eprintln!("not checked: ip mptcp does not work (Debian: iproute2; CONFIG_MPTCP)");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let (run, _) = scenario(
-        folder.path(),
-        r#"
-        [scenario]
-        duration = "4 s"
-        warmup = "2 s"
-        [[link]]
-        name = "left"
-        from = "a"
-        to = "l"
-        rate = "20 Mbit/s"
-        delay = "5 ms"
-        [[link]]
-        from = "l"
-        to = "b"
-        rate = "1 Gbit/s"
-        [[link]]
-        name = "right"
-        from = "a"
-        to = "r"
-        rate = "10 Mbit/s"
-        delay = "10 ms"
-        [[link]]
-        from = "r"
-        to = "b"
-        rate = "1 Gbit/s"
-        [[flow]]
-        name = "both"
-        protocol = "cubic"
-        from = "a"
-        to = "b"
-        subflows = 2
-        via = "l, r"
-        "#,
-    );
-    // Neither way alone carries so much.
-    let goodput = metric(&run, "goodput", "both");
-    assert!((21.0..30.0).contains(&goodput), "{goodput}: {run}");
-    for link in ["left", "right"] {
-        let used = metric(&run, "utilisation", link);
-        assert!(used > 0.3, "{link}: {used}");
-    }
 }
 
 #[test]

@@ -29,6 +29,7 @@ mod multipath;
 mod namespace;
 mod netlink;
 mod network;
+mod plan;
 pub mod race;
 mod run;
 mod shell;

@@ -37,7 +37,7 @@ pub(super) fn manage(
         ip(&["limits", "set", "subflows", &beside.to_string()])?;
         from.iter().try_for_each(|address| {
             let address = address.to_string();
-            ip(&["endpoint", "add", &address, "dev", super::network::INTERFACE, "subflow"])
+            ip(&["endpoint", "add", &address, "dev", super::plan::INTERFACE, "subflow"])
         })
     })
 }

@@ -10,6 +10,17 @@ pub(super) struct Netlink {
     sequence: u32,
 }
 
+/// A route to a single address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostRoute {
+    pub(super) to: IpAddr,
+    /// The initial window of TCP connections to it in segments, if it is not the kernel's own.
+    pub(super) window: Option<u32>,
+    /// Of several routes the kernel takes the one with the lowest; sockets that are bound to an
+    /// interface take that interface's.
+    pub(super) metric: u32,
+}
+
 /// Sizes of `struct nlmsghdr` and of the attribute's header `struct rtattr`.
 const HEADER: usize = 16;
 const ATTRIBUTE: usize = 4;
@@ -67,14 +78,9 @@ impl Netlink {
         self.request(libc::RTM_NEWROUTE, libc::NLM_F_CREATE, &body)
     }
 
-    /// Sends packets to one address by this interface; TCP connections to it begin with so many
-    /// segments if a window is given.
-    pub(super) fn add_host_route(
-        &mut self,
-        name: &str,
-        to: IpAddr,
-        window: Option<u32>,
-    ) -> io::Result<()> {
+    /// Sends packets to one address by this interface.
+    pub(super) fn add_host_route(&mut self, name: &str, route: HostRoute) -> io::Result<()> {
+        let HostRoute { to, window, metric } = route;
         let (family, bytes) = parts(to);
         let prefix = (8 * bytes.len()) as u8;
         let (table, protocol) = (libc::RT_TABLE_MAIN, libc::RTPROT_STATIC);
@@ -83,6 +89,7 @@ impl Netlink {
             vec![family, prefix, 0, 0, table, protocol, scope, libc::RTN_UNICAST, 0, 0, 0, 0];
         attribute(&mut body, libc::RTA_DST, &bytes);
         attribute(&mut body, libc::RTA_OIF, &index(name)?.to_ne_bytes());
+        attribute(&mut body, libc::RTA_PRIORITY, &metric.to_ne_bytes());
         if let Some(window) = window {
             let mut metrics = Vec::new();
             attribute(&mut metrics, INITIAL_WINDOW, &window.to_ne_bytes());

@@ -1,20 +1,22 @@
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, LazyLock, Mutex};
 
 use fontis::udp::Clock;
 use fontis_net::{LinkConfig, LinkStats};
-use fontis_proto::tcp::TcpConfig;
 use fontis_sim::Experiment;
 use fontis_sim::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex, LinkSpec, Subflow};
-use fontis_sim::host::rows;
 use fontis_sim::world::observers::capture::Capture;
 
 use super::emulator::Emulator;
 use super::error::TestbedError;
 use super::namespace::Namespace;
+use super::plan::{
+    OWN_SITES, Plan, RECEIVERS, SENDERS, addresses, beside, interface_address, interface_name,
+    path_ends, port_of, receiver,
+};
 use super::shell::SuperPackets;
 use super::tun::{Interface, Tun};
-use super::way::{Flows, Hop, Route, SIDE, Tap, Way};
+use super::way::{Flows, Hop, Route, Tap, Way};
 use crate::lateness::Lateness;
 
 /// A namespace with an address for every sender of a flow's own, one with an address for every such
@@ -54,45 +56,8 @@ pub(super) struct EndSite<'a> {
     pub(super) address: IpAddr,
 }
 
-/// The site of senders of flows' own, and that of such receivers.
-const SENDERS: usize = 0;
-const RECEIVERS: usize = 1;
-/// The sites before those of machines.
-const OWN_SITES: usize = 2;
-
 /// The most flows that addresses are numbered for.
 const MOST_FLOWS: usize = 10_000;
-/// The name of a namespace's first interface.
-pub(super) const INTERFACE: &str = "fontis0";
-
-/// The addresses of a flow's sender and receiver.
-pub(super) fn addresses(flow: usize) -> [IpAddr; 2] {
-    let number = flow as u16 + 1;
-    [number, number | SIDE].map(|host| {
-        let [high, low] = host.to_be_bytes();
-        // 10.0.0.0/8 is for private networks (RFC 1918).
-        Ipv4Addr::new(10, 77, high, low).into()
-    })
-}
-
-fn addresses6(flow: usize) -> [IpAddr; 2] {
-    let number = flow as u16 + 1;
-    let address = |host| Ipv6Addr::new(0xfd66, 0x6f6e, 0x7469, 0x7373, 0, 0, 0, host).into();
-    [number, number | SIDE].map(address)
-}
-
-/// The subflows beside the first of a flow of Multipath TCP, by their flow and their places in it.
-/// Their addresses have the numbers behind those of all flows.
-fn beside(experiment: &Experiment) -> impl Iterator<Item = (usize, usize)> {
-    let flows = experiment.flows.iter().enumerate();
-    flows.flat_map(|(flow, spec)| (1..spec.subflows.len()).map(move |subflow| (flow, subflow)))
-}
-
-/// The addresses of the subflows beside the first of a flow.
-pub(super) fn addresses_beside(experiment: &Experiment, flow: usize) -> Vec<[IpAddr; 2]> {
-    let numbers = (experiment.flows.len()..).zip(beside(experiment));
-    numbers.filter(|(_, (of, _))| *of == flow).map(|(number, _)| addresses(number)).collect()
-}
 
 impl Network {
     /// Makes the namespaces and interfaces of an experiment.
@@ -108,12 +73,6 @@ impl Network {
                 "only one flow of a run may have several subflows: the kernel's path manager would mix them".to_owned(),
             ));
         }
-        if let Some(flow) = experiment.flows.iter().find(|flow| !flow.paths.is_empty()) {
-            return Err(TestbedError::Unsupported(format!(
-                "{}: flows with several paths run in the simulator only: leave flow.paths out",
-                flow.name
-            )));
-        }
         let is_multipath = experiment.flows.iter().any(|flow| !flow.subflows.is_empty());
         if is_multipath && !experiment.machines.is_empty() {
             return Err(TestbedError::Unsupported(
@@ -125,7 +84,7 @@ impl Network {
         for interfaces in &plan.sites {
             let site = Site { namespace: Namespace::new()? };
             for (number, port) in interfaces.iter().enumerate() {
-                let name = format!("fontis{number}");
+                let name = interface_name(number);
                 let interface = Interface {
                     name: &name,
                     addresses: &port.addresses,
@@ -200,7 +159,7 @@ impl Network {
             .iter()
             .map(|link| (0, links.add(&link.name, &twice(&link.config))))
             .collect();
-        let mut routes = Vec::new();
+        let (mut routes, mut owns) = (Vec::new(), Vec::new());
         for flow in &experiment.flows {
             let own = |links: &mut LinkRow, end: &End, side: &str| {
                 let config = end.own_link().filter(|config| **config != LinkConfig::default());
@@ -210,15 +169,29 @@ impl Network {
             let Destination::One(to) = &flow.to else {
                 // Members come with the first change of the group.
                 routes.extend([Route::of_class(flow.class), Route::of_class(flow.class)]);
+                owns.push([access, None]);
                 continue;
             };
             let back = own(&mut links, to, "back");
+            owns.push([access, back]);
             let ends = [&flow.from, to];
             for ([from, to], own) in [(ends, access), ([to, &flow.from], back)] {
                 let mut row: Vec<usize> = own.into_iter().collect();
                 row.extend(crossed(experiment, flow, from, to)?);
                 let side = usize::from(routes.len() % 2 == 0);
                 routes.push(Route::row(&row, port_of(experiment, to, side), flow.class));
+            }
+        }
+        for (number, place) in beside(experiment) {
+            let flow = &experiment.flows[number];
+            let ends = path_ends(flow, flow.paths[place - 1]);
+            for side in [0, 1] {
+                let [from, to] = [&ends[side], &ends[1 - side]];
+                // The link of a host of the flow's own is one for all of its paths.
+                let own = owns[number][side].filter(|_| from.machine().is_none());
+                let mut row: Vec<usize> = own.into_iter().collect();
+                row.extend(crossed(experiment, flow, from, to)?);
+                routes.push(Route::row(&row, port_of(experiment, to, 1 - side), flow.class));
             }
         }
         let ports = (0..self.ports.len()).collect();
@@ -293,19 +266,6 @@ fn route(
     })
 }
 
-/// The port at which packets reach an end: that of its machine's interface, or of all senders or
-/// receivers (`side` 0 or 1) of flows' own.
-fn port_of(experiment: &Experiment, end: &End, side: usize) -> usize {
-    match end {
-        End::Own { .. } => side,
-        End::Shared(at) => {
-            let before = &experiment.machines[..at.machine];
-            let before: usize = before.iter().map(|machine| machine.interfaces.len()).sum();
-            OWN_SITES + before + at.interface
-        }
-    }
-}
-
 /// The route of a flow to its group while `members` are the members.
 fn group_route(experiment: &Experiment, flow: &FlowSpec, members: &[InterfaceIndex]) -> Route {
     let mut route = Route::of_class(flow.class);
@@ -336,90 +296,6 @@ fn group_route(experiment: &Experiment, flow: &FlowSpec, members: &[InterfaceInd
         }
     }
     route
-}
-
-/// The interfaces of all sites, with their addresses.
-struct Plan {
-    /// By site and interface.
-    sites: Vec<Vec<PortPlan>>,
-}
-
-#[derive(Default)]
-struct PortPlan {
-    addresses: Vec<(IpAddr, u8)>,
-    /// Single addresses that packets reach by it, with TCP's initial window if it is not the
-    /// kernel's own.
-    routes: Vec<(IpAddr, Option<u32>)>,
-}
-
-impl Plan {
-    fn new(experiment: &Experiment) -> Self {
-        let mut sites = vec![vec![PortPlan::default()], vec![PortPlan::default()]];
-        let hosts = experiment.flows.len() + beside(experiment).count();
-        for (number, machine) in experiment.machines.iter().enumerate() {
-            let ports = (0..machine.interfaces.len()).map(|interface| {
-                let at = InterfaceIndex { machine: number, interface };
-                let address = (interface_address(experiment, hosts, at), 32);
-                PortPlan { addresses: vec![address], routes: Vec::new() }
-            });
-            sites.push(ports.collect());
-        }
-        for flow in 0..hosts {
-            let spec = experiment.flows.get(flow);
-            let place = |end: Option<&End>, side: usize| match end {
-                Some(End::Shared(at)) => (OWN_SITES + at.machine, at.interface),
-                _ => (side, 0),
-            };
-            let to = spec.map(|spec| experiment.receivers(spec)).unwrap_or_default();
-            let is_group = spec.is_some_and(|spec| matches!(spec.to, Destination::Group(_)));
-            let ends = [spec.map(|spec| &spec.from), to.first().filter(|_| !is_group)];
-            for (side, end) in ends.into_iter().enumerate() {
-                if is_group && side == 1 {
-                    continue;
-                }
-                let (site, port) = place(end, side);
-                let [own, peer] = [addresses(flow)[side], addresses(flow)[1 - side]];
-                let port = &mut sites[site][port];
-                // The sender of a flow's data is its first end.
-                let window = spec.filter(|_| side == 0).and_then(initial_window);
-                if site < OWN_SITES {
-                    port.addresses.push((own, 16));
-                    port.addresses.push((addresses6(flow)[side], 64));
-                    port.routes.extend(window.map(|window| (peer, Some(window))));
-                } else {
-                    port.addresses.push((own, 32));
-                    port.routes.push((peer, window));
-                }
-            }
-            if is_group {
-                for end in &to {
-                    let (site, port) = place(Some(end), 1);
-                    sites[site][port].routes.push((addresses(flow)[0], None));
-                }
-            }
-        }
-        Self { sites }
-    }
-}
-
-/// The initial window of a flow over TCP in segments, if the kernel's own is another.
-fn initial_window(flow: &FlowSpec) -> Option<u32> {
-    let tcp = flow.transport.as_any().downcast_ref::<rows::tcp::Tcp>()?;
-    let window = tcp.config.initial_window;
-    (window != TcpConfig::default().initial_window).then_some(window)
-}
-
-/// The address of an interface itself; those of flows come beside it. `hosts` numbers are taken.
-fn interface_address(experiment: &Experiment, hosts: usize, at: InterfaceIndex) -> IpAddr {
-    let port = port_of(experiment, &End::Shared(at), 0);
-    addresses(hosts + port)[0]
-}
-
-/// The address of the group that a flow sends to.
-pub(super) fn group_address(flow: usize) -> Ipv4Addr {
-    let [high, low] = (flow as u16 + 1).to_be_bytes();
-    // 239.0.0.0/8 is for groups of one site (RFC 2365).
-    Ipv4Addr::new(239, 77, high, low)
 }
 
 impl Site {
@@ -456,14 +332,6 @@ impl Site {
 fn own_link(end: &End) -> &LinkConfig {
     static NONE: LazyLock<LinkConfig> = LazyLock::new(LinkConfig::default);
     end.own_link().unwrap_or(&NONE)
-}
-
-/// The only receiver of a flow.
-fn receiver(flow: &FlowSpec) -> &End {
-    match &flow.to {
-        Destination::One(end) => end,
-        Destination::Group(_) => unreachable!("groups have machines"),
-    }
 }
 
 /// The links that each flow's packets cross towards the receiver, and back; behind them those of
@@ -531,7 +399,7 @@ impl Running {
         (link.observe(now), link.queue_len())
     }
 
-    /// Bytes at the IP layer that have reached a flow's receiver.
+    /// Bytes at the IP layer that have reached a flow's receiver over its first path.
     pub(super) fn carried(&self, flow: usize) -> u64 {
         let route = if self.both_sides { 2 * flow } else { flow };
         self.emulator.lane(0).way.carried(route)

@@ -20,7 +20,8 @@ use super::environment::{Environment, Lateness};
 use super::error::{TestbedError, system};
 use super::flow;
 use super::flow::stage::{Flow, Place, Stage};
-use super::network::{Network, Running, Site, addresses_beside};
+use super::network::{Network, Running, Site};
+use super::plan::addresses_beside;
 
 /// Runs an experiment with real kernels and sockets. Returns the recording, with a capture of the
 /// first `captured` packets of the senders, and the environment. Calls `stop` at each sample;
@@ -312,6 +313,10 @@ fn parameters(experiment: &Experiment) -> Vec<(&'static str, String)> {
         ("net/ipv4/tcp_wmem", buffers.clone()),
         ("net/ipv4/tcp_rmem", receive),
     ];
+    if experiment.flows.iter().any(|flow| !flow.paths.is_empty()) {
+        // Packets of a path come over another interface than the first route to their source's.
+        parameters.push(("net/ipv4/conf/all/rp_filter", "2".to_owned()));
+    }
     if !configs.is_empty() {
         let rack = configs.iter().any(|config| config.recovery == tcp::Recovery::RackTlp);
         parameters.extend([

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::Namespace;
 use super::error::{TestbedError, system};
-use super::netlink::Netlink;
+use super::netlink::{HostRoute, Netlink};
 use super::system as sys;
 
 /// An interface through which the packets of a network namespace come to us. It vanishes with this
@@ -25,9 +25,8 @@ pub(super) struct Interface<'a> {
     pub(super) mtu: u32,
     /// True if it is the default route.
     pub(super) default_route: bool,
-    /// Single addresses that are reached there, with the initial window of connections to them if
-    /// it is not the kernel's own.
-    pub(super) host_routes: &'a [(IpAddr, Option<u32>)],
+    /// Single addresses that are reached there.
+    pub(super) host_routes: &'a [HostRoute],
     /// Whether it gives super-packets.
     pub(super) offload: bool,
 }
@@ -66,9 +65,8 @@ impl Tun {
                 // As above.
                 let _ = netlink.add_default_route(&name, true);
             }
-            for (address, window) in host_routes {
-                let added = netlink.add_host_route(&name, *address, *window);
-                added.map_err(system("add a route"))?;
+            for route in host_routes {
+                netlink.add_host_route(&name, *route).map_err(system("add a route"))?;
             }
             Ok(Self { descriptor })
         })

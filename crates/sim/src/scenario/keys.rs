@@ -517,7 +517,7 @@ const FLOW: &[Key] = &[
         "paths",
         Texts,
         "",
-        "DFCP between hosts, in the simulator: more interfaces of them as HOST/LINK, with a path over each",
+        "DFCP between hosts: more interfaces of them as HOST/LINK, with a path over each; on the testbed all of one host",
     ),
     key(
         "flow",

@@ -15,7 +15,8 @@ use socket2::{Domain, Socket, Type};
 
 use crate::testbed::error::{TestbedError, system};
 use crate::testbed::flow::stage::{Flow, LOOK, Meter, PORT, Place, Stage, join, only_waited};
-use crate::testbed::network::{EndSite, group_address};
+use crate::testbed::network::EndSite;
+use crate::testbed::plan::group_address;
 use crate::testbed::system as sys;
 
 /// Datagrams that a source gives, sent without any control; to a group they are sent once.

@@ -3,8 +3,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Span;
 
 use bytes::Bytes;
-use fontis::{Accept, Connection, Endpoint, EndpointConfig, Identity, Received, SendProgress};
-use fontis_base::Rate;
+use fontis::{
+    Accept, Connection, Endpoint, EndpointConfig, Identity, LocalInterface, Received, SendProgress,
+};
+use fontis_base::{Rate, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{DfcpConfig, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, SendOptions};
 use fontis_sim::app::Application;
@@ -18,7 +20,7 @@ use tokio::runtime::Runtime;
 use super::messages::in_stream;
 use crate::testbed::error::TestbedError;
 use crate::testbed::flow::stage::{Flow, Meter, PORT, Place, Stage};
-use crate::testbed::namespace::Namespace;
+use crate::testbed::plan::{interface_name, path_side};
 
 /// A connection of Fontis's own transport. An object is encoded, encrypted, decoded and compared.
 struct Dfcp {
@@ -35,8 +37,9 @@ struct Connections {
     got: DfcpStats,
 }
 
-/// Lets the sender wait for the receiver, which connects when it is time, and is then sent the
-/// object, the messages or the answers that it asks for.
+/// Starts both ends. One waits for the other, which connects when it is time: the receiver, or the
+/// sender if the flow has paths over its interfaces. Then the receiver is sent the object or the
+/// messages.
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let spec = place.spec;
     let dfcp = spec.transport.as_any().downcast_ref::<rows::dfcp::Dfcp>();
@@ -52,60 +55,80 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
             )));
         }
     };
-    let seed = place.experiment.seed ^ place.number as u64;
-    let identity = Identity::generate();
     // What the simulator only counts is really encoded here.
     let params = config.params.clone().with_code(Code::RaptorQ);
-    let transport = DfcpConfig { params, ..config.clone() };
-    let bind = |namespace: &Namespace, address, secret: &Identity, accept| {
-        let config = EndpointConfig {
-            transport: transport.clone(),
-            accept,
-            ..EndpointConfig::new(*secret.secret())
-        };
-        namespace.run(|| {
-            Endpoint::bind(address, config).map_err(|error| TestbedError::Flow {
-                flow: place.spec.name.clone(),
-                problem: error.to_string(),
-            })
-        })
-    };
-    let to = SocketAddr::new(place.sender.address, PORT);
-    let server = bind(place.sender.namespace, to, &identity, Accept::Anyone)?;
-    let from = SocketAddr::new(place.receivers[0].address, 0);
-    let client = bind(place.receivers[0].namespace, from, &Identity::generate(), Accept::None)?;
+    let [sends, receives] = ends(place, &DfcpConfig { params, ..config.clone() })?;
     let flow = Dfcp { meter: Arc::default(), ends: Arc::default() };
     let end = End {
         stage: stage.clone(),
         meter: flow.meter.clone(),
         ends: flow.ends.clone(),
         name: place.spec.name.clone(),
-        content: PatternObject { seed },
+        content: PatternObject { seed: place.experiment.seed ^ place.number as u64 },
     };
     let mut shape = ObjectShape::partition(size, SYMBOL_SIZE, Code::RaptorQ);
     shape.block_size = *block;
     let (sending, receiving) = (end.clone(), end);
-    let (start, key) = (place.spec.start, *identity.public().as_bytes());
     match (&place.spec.application, &place.log) {
         (Application::Messages(messages), Some(log)) => {
-            let source = MessageSource::new(*messages, start, place.stream(), log.clone());
+            let source = MessageSource::new(*messages, spec.start, place.stream(), log.clone());
             let log = log.clone();
-            place.runtime.spawn(async move { sending.send_messages(server, source).await });
-            place.runtime.spawn(async move {
-                tokio::time::sleep(start.since(receiving.stage.clock.now()).into()).await;
-                receiving.take_messages(client, to, key, &log).await;
-            });
+            place.runtime.spawn(async move { sending.send_messages(&sends, source).await });
+            place.runtime.spawn(async move { receiving.take_messages(&receives, &log).await });
         }
         _ => {
-            place.runtime.spawn(async move { sending.serve(server, shape).await });
-            place.runtime.spawn(async move {
-                tokio::time::sleep(start.since(receiving.stage.clock.now()).into()).await;
-                receiving.fetch(client, to, key).await;
-            });
+            place.runtime.spawn(async move { sending.serve(&sends, shape).await });
+            place.runtime.spawn(async move { receiving.fetch(&receives).await });
         }
     }
     Ok(Box::new(flow))
 }
+
+/// How an end comes to its connection.
+enum Call {
+    Waits(Endpoint),
+    Makes { endpoint: Endpoint, to: SocketAddr, key: [u8; 32], at: Time },
+}
+
+/// The endpoints of the sender and of the receiver.
+fn ends(place: &Place<'_>, transport: &DfcpConfig) -> Result<[Call; 2], TestbedError> {
+    let spec = place.spec;
+    let mut sides = spec.paths.iter().map(|at| path_side(spec, *at));
+    let caller = sides.next().unwrap_or(RECEIVER);
+    if sides.any(|side| side != caller) {
+        return Err(TestbedError::Unsupported(format!(
+            "{}: on the testbed all of flow.paths are interfaces of one host, which connects",
+            spec.name
+        )));
+    }
+    let sites = [place.sender, place.receiver()];
+    let bind = |side: usize, port, secret: &Identity, accept| {
+        let (transport, site) = (transport.clone(), sites[side]);
+        let config = EndpointConfig { transport, accept, ..EndpointConfig::new(*secret.secret()) };
+        site.namespace.run(|| {
+            Endpoint::bind(SocketAddr::new(site.address, port), config).map_err(|error| {
+                TestbedError::Flow { flow: spec.name.clone(), problem: error.to_string() }
+            })
+        })
+    };
+    let called = 1 - caller;
+    let identity = Identity::generate();
+    let waits = Call::Waits(bind(called, PORT, &identity, Accept::Anyone)?);
+    let endpoint = bind(caller, 0, &Identity::generate(), Accept::None)?;
+    let interfaces = spec.paths.iter().zip(&place.beside).map(|(at, addresses)| LocalInterface {
+        name: interface_name(at.interface),
+        address: addresses[caller],
+        spare: false,
+    });
+    endpoint.use_interfaces(interfaces.collect());
+    let to = SocketAddr::new(sites[called].address, PORT);
+    let makes = Call::Makes { endpoint, to, key: *identity.public().as_bytes(), at: spec.start };
+    Ok(if caller == RECEIVER { [waits, makes] } else { [makes, waits] })
+}
+
+/// The sides of a flow.
+const SENDER: usize = 0;
+const RECEIVER: usize = 1;
 
 impl Dfcp {
     /// Asks both connections what they have counted.
@@ -171,9 +194,8 @@ struct End {
 }
 
 impl End {
-    async fn serve(self, endpoint: Endpoint, shape: ObjectShape) {
-        let Some(connection) = endpoint.accept().await else { return };
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).sender = Some(connection.clone());
+    async fn serve(self, call: &Call, shape: ObjectShape) {
+        let Some(connection) = self.meet(call, SENDER).await else { return };
         let (options, held) = (SendOptions::default(), Held::default());
         let Some(mut object) = connection.send_object(shape, Bytes::new(), options, held).await
         else {
@@ -191,9 +213,8 @@ impl End {
     }
 
     /// Sends messages, each when it is made.
-    async fn send_messages(self, endpoint: Endpoint, mut source: MessageSource) {
-        let Some(connection) = endpoint.accept().await else { return };
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).sender = Some(connection.clone());
+    async fn send_messages(self, call: &Call, mut source: MessageSource) {
+        let Some(connection) = self.meet(call, SENDER).await else { return };
         while let Some(due) = source.due().filter(|_| !self.stage.is_over()) {
             tokio::time::sleep(due.since(self.stage.clock.now()).into()).await;
             let stats = connection.stats().await;
@@ -206,14 +227,8 @@ impl End {
     }
 
     /// Takes messages, and notes when each has come.
-    async fn take_messages(
-        self,
-        endpoint: Endpoint,
-        to: SocketAddr,
-        key: [u8; 32],
-        log: &MessageLog,
-    ) {
-        let Some(connection) = self.connect(&endpoint, to, key).await else { return };
+    async fn take_messages(self, call: &Call, log: &MessageLog) {
+        let Some(connection) = self.meet(call, RECEIVER).await else { return };
         while let Some(message) = connection.recv_message().await {
             let now = self.stage.clock.now();
             self.meter.arrived(now, message.data.len() as u64);
@@ -223,31 +238,35 @@ impl End {
         }
     }
 
-    async fn connect(
-        &self,
-        endpoint: &Endpoint,
-        to: SocketAddr,
-        key: [u8; 32],
-    ) -> Option<Connection> {
-        let start = self.stage.clock.now();
-        self.meter.note(|milestones| milestones.first_sent = Some(start));
-        let connection = match endpoint.connect(to, key, None).await {
-            Ok(connection) => connection,
-            Err(error) => {
-                self.stage.fail(&self.name, error);
-                return None;
+    /// Waits for the connection, or makes it when it is time; notes it for the side's counters.
+    async fn meet(&self, call: &Call, side: usize) -> Option<Connection> {
+        let connection = match call {
+            Call::Waits(endpoint) => endpoint.accept().await?,
+            Call::Makes { endpoint, to, key, at } => {
+                tokio::time::sleep(at.since(self.stage.clock.now()).into()).await;
+                let start = self.stage.clock.now();
+                self.meter.note(|milestones| milestones.first_sent = Some(start));
+                let connection = match endpoint.connect(*to, *key, None).await {
+                    Ok(connection) => connection,
+                    Err(error) => {
+                        self.stage.fail(&self.name, error);
+                        return None;
+                    }
+                };
+                let connected = self.stage.clock.now();
+                self.meter.note(|milestones| milestones.connected = Some(connected));
+                connection
             }
         };
-        let connected = self.stage.clock.now();
-        self.meter.note(|milestones| milestones.connected = Some(connected));
-        self.ends.lock().unwrap_or_else(PoisonError::into_inner).receiver =
-            Some(connection.clone());
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = if side == SENDER { &mut ends.sender } else { &mut ends.receiver };
+        *end = Some(connection.clone());
         Some(connection)
     }
 
-    async fn fetch(self, endpoint: Endpoint, to: SocketAddr, key: [u8; 32]) {
+    async fn fetch(self, call: &Call) {
         let now = || self.stage.clock.now();
-        let Some(connection) = self.connect(&endpoint, to, key).await else { return };
+        let Some(connection) = self.meet(call, RECEIVER).await else { return };
         let Some(mut object) = connection.recv_object().await else {
             return self.stage.fail(&self.name, "the connection ended before the object came");
         };

@@ -139,7 +139,7 @@ pub(in crate::testbed) struct Place<'a> {
     pub(in crate::testbed) spec: &'a FlowSpec,
     pub(in crate::testbed) sender: EndSite<'a>,
     pub(in crate::testbed) receivers: Vec<EndSite<'a>>,
-    /// The addresses of further subflows.
+    /// The addresses of further subflows or paths.
     pub(in crate::testbed) beside: Vec<[IpAddr; 2]>,
     /// Its messages, if its application sends messages.
     pub(in crate::testbed) log: Option<MessageLog>,

@@ -16,7 +16,8 @@ use super::path::RacePath;
 use super::runner::Runner;
 use crate::testbed::error::TestbedError;
 use crate::testbed::namespace::Namespace;
-use crate::testbed::network::{Network, Running, Site, addresses, addresses_beside};
+use crate::testbed::network::{Network, Running, Site};
+use crate::testbed::plan::{addresses, addresses_beside};
 
 /// What a runner's network is made of.
 pub(super) struct Setting<'a> {

@@ -34,7 +34,7 @@ use self::lane::{Lane, Setting, window};
 use self::track::{Prize, Start, Track, wait};
 use super::error::{TestbedError, system};
 use super::namespace::Namespace;
-use super::network::INTERFACE;
+use super::plan::INTERFACE;
 
 /// A file, paths, and who races over them.
 #[derive(Clone, Debug)]

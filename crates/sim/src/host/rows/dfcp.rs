@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{DfcpConfig, ParamFields, Params, Redundancy, Session};
+use fontis_proto::dfcp::{DfcpConfig, KnownPath, ParamFields, Params, Redundancy, Session};
 use fontis_proto::rate::RateKind;
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::{Clear, PacketHeader};
@@ -23,7 +23,7 @@ use crate::host::table::{
 use crate::host::way::ways;
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::error::{ScenarioError, bad};
-use crate::settings::form::Form::{Count, Flag, Size, Text};
+use crate::settings::form::Form::{Count, Flag, Rate, Size, Text};
 use crate::settings::reader::Reader;
 
 /// DFCP as a scenario configures it.
@@ -83,6 +83,13 @@ const KEYS: &[Key] = &[
         "true",
         "paths that share a bottleneck take one flow's share of it together",
     ),
+    key(
+        "dfcp",
+        "known",
+        Rate,
+        "0 bit/s",
+        "a rate that the path carried before, as a token tells: half of it is begun with; 0: nothing",
+    ),
     key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
     key("dfcp", "block", Size, "63536 B", "bytes in a block of an object"),
 ];
@@ -100,6 +107,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
     let window = read.count("dfcp.window").max(1).saturating_mul(u64::from(block));
     let until = read.text("dfcp.redundancy") == "until-acknowledged";
     let fields = ParamFields::default();
+    let known = read.get("dfcp.known").filter(|rate| *rate != fontis_base::Rate::ZERO);
     let params = Params::new(ParamFields {
         window: u32::try_from(window).unwrap_or(u32::MAX),
         max_block: fields.max_block.max(block),
@@ -112,6 +120,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         redundancy: if until { Redundancy::UntilAcknowledged } else { Redundancy::Measured },
         max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
         coupled: read.flag("dfcp.coupled"),
+        known: known.map(|rate| KnownPath { rate: Some(rate), rtt: None }),
         ..DfcpConfig::default()
     };
     Ok(Arc::new(Dfcp { config, block }))
