@@ -8,6 +8,7 @@ mod fairness;
 mod fld;
 mod friendly;
 mod jitter;
+mod lossy;
 mod machines;
 mod paths;
 mod published;

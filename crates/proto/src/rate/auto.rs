@@ -1,5 +1,6 @@
 mod loss;
 mod queue;
+mod trial;
 
 use fontis_base::{Duration, Rate, Time};
 
@@ -15,6 +16,7 @@ use super::rival::Rival;
 use super::start::{Growth, Start};
 use super::state::RateState;
 use super::target::QueueTarget;
+use super::trial::Trial;
 
 /// Never slower: about a packet a second.
 const MIN_RATE: f64 = 12e3;
@@ -117,6 +119,7 @@ pub struct Auto {
     /// What was taken for random loss then.
     tested_loss: f64,
     cautious: u32,
+    trial: Trial,
     drain: Drain,
     /// Rounds in a row with a queue that was far too long.
     stands: u32,
@@ -190,6 +193,7 @@ impl Auto {
             test_span: Duration::ZERO,
             tested_loss: 0.0,
             cautious: 0,
+            trial: Trial::default(),
             drain: Drain::default(),
             stands: 0,
             hold: None,
@@ -229,6 +233,7 @@ impl Auto {
     /// A few packets' dispersion says how fast the bottleneck is: begin at half of that. Only the
     /// first hint counts; whether this one does.
     pub fn on_capacity_hint(&mut self, capacity: Rate) -> bool {
+        self.trial.knows_line(capacity.as_bps() as f64);
         let taken = self.start.on_capacity_hint(capacity);
         if taken {
             self.rate = self.start.rate();
@@ -239,6 +244,7 @@ impl Auto {
     /// The path carried this rate not long ago: begin with half of it, since others may have come,
     /// and find out the rest.
     pub fn on_known_rate(&mut self, rate: Rate) {
+        self.trial.knows_line(rate.as_bps() as f64);
         self.rate = (rate.as_bps() as f64 * OF_KNOWN).clamp(MIN_RATE, MOST_KNOWN);
         self.start.begin_at(self.rate);
     }
@@ -343,9 +349,11 @@ impl Auto {
             }
         }
         if let Some(train) = sample.train {
+            self.trial.knows_line(train.as_bps() as f64);
             self.on_train(sample, train.as_bps() as f64);
         }
         self.weigh_losses(sample);
+        self.continue_trial(sample);
         self.continue_test(sample);
         if sample.largest >= self.round.end {
             self.end_round(sample, reduced);
@@ -532,11 +540,12 @@ impl Auto {
             && self.ledger.wants_calm(sample)
             && self.drain.age(now) > DOUBT;
         let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
-        if self.drain.is_due(sample, self.later) || doubtful || stands {
+        let tries = self.tries_queue(sample, target);
+        if self.drain.is_due(sample, self.later) || doubtful || stands || tries {
             self.stands = 0;
             let shortest = if doubtful && self.ledger.is_slow() {
                 1.0
-            } else if stands {
+            } else if stands || tries {
                 0.5
             } else {
                 0.1

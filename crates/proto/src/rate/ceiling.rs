@@ -74,6 +74,13 @@ impl Ceiling {
         self.growth = BEYOND;
     }
 
+    /// It bounds again, after a time in which it did not: what was sent meanwhile has paid for its
+    /// losses.
+    pub(super) const fn resume(&mut self, sample: &FeedbackSummary) {
+        self.recovered_at = sample.next_number;
+        self.changed = sample.now;
+    }
+
     /// Time passes. False if it bounds nothing any more.
     pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary) -> bool {
         let passed = sample.now.since(core::mem::replace(&mut self.changed, sample.now));

@@ -15,6 +15,8 @@ pub(super) const LONGEST_CALM: f64 = 4e-3;
 const SHORT_MEMORY: f64 = 150.0;
 /// What the last lost packet counts of the queue that lost packets met.
 const RECENT_LOSS: f64 = 0.08;
+/// The same of what only the last few count for.
+const LATELY: f64 = 0.25;
 /// Calm packets that a statement takes.
 const LEAST: f64 = 40.0;
 /// Calm packets that confirm what was proved.
@@ -52,6 +54,11 @@ const EASED_MEMORY: f64 = 60.0;
 /// The excesses over the proved loss that two tests for overload look for: at least, and as a
 /// share. What finds a slight one is slow to find a great one.
 const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
+/// By how much more than the proved loss must be lost to be worth a trial: at least, and as a
+/// share.
+/// Packets whose time at the bottleneck is no queue: those of the flow's own bursts.
+const SHORTEST: f64 = 1.5;
+const UNPROVED: (f64, f64) = (0.02, 0.25);
 /// A loss that no path has by itself: a third test looks for so much, which sees it sooner. It
 /// supposes that losses come in runs of this weight at least, lest a few by chance are enough.
 const HEAVY: (f64, f64) = (0.6, 6.0);
@@ -109,8 +116,22 @@ pub(super) struct LossLedger {
     evidence: [f64; 3],
     /// The queueing delay that lost packets met of late, in seconds.
     met_by_lost: Option<f64>,
+    /// The same of the last few.
+    met_lately: f64,
     /// When what calm packets told was last forgotten a little.
     faded_at: Time,
+    /// See [`LossLedger::suppose`].
+    supposed: Option<Supposed>,
+}
+
+/// A loss that is taken for the path's own on trial.
+#[derive(Clone, Copy, Debug)]
+struct Supposed {
+    loss: f64,
+    /// The most that it may be.
+    bound: f64,
+    /// What calm packets had told before.
+    before: [Fading; 3],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -184,6 +205,7 @@ impl LossLedger {
                 let queue = queueing(delay);
                 let met = self.met_by_lost.get_or_insert(queue);
                 *met += (queue - *met) * RECENT_LOSS;
+                self.met_lately += (queue - self.met_lately) * LATELY;
             }
             if waiting(delay) <= limit {
                 if is_eased(*number) {
@@ -308,7 +330,58 @@ impl LossLedger {
 
     /// The loss among calm packets, once there are enough of them.
     pub(super) fn proved(&self) -> Option<f64> {
+        if let Some(supposed) = self.supposed {
+            return Some(supposed.loss);
+        }
         (self.calm.packets >= LEAST).then(|| self.calm.loss().min(self.most()))
+    }
+
+    /// For a trial takes this loss, and the most that it may be, for the path's own.
+    pub(super) fn suppose(&mut self, loss: f64, bound: f64) {
+        let before = [&mut self.calm, &mut self.recent, &mut self.eased].map(core::mem::take);
+        self.supposed = Some(Supposed { loss: loss.min(MOST), bound: bound.min(MOST), before });
+        self.evidence = [0.0; 3];
+    }
+
+    /// What a trial has shown so far: whether packets are lost as often while all who fill the
+    /// queue send less.
+    pub(super) fn shows_own_loss(&self) -> Option<bool> {
+        let Supposed { loss, .. } = self.supposed?;
+        if self.eased.packets < LEAST_EASED || self.calm.packets < LEAST {
+            return None;
+        }
+        let stays = self.eased.loss() * 2.0 > loss && self.calm.loss() * 2.0 > loss;
+        (stays || self.eased.packets >= LEAST).then_some(stays)
+    }
+
+    /// A trial is over. If it has failed, what was known before it is known again.
+    pub(super) fn end_trial(&mut self, has_failed: bool) {
+        self.evidence = [0.0; 3];
+        if let Some(Supposed { before, .. }) = self.supposed.take()
+            && has_failed
+        {
+            [self.calm, self.recent, self.eased] = before;
+        }
+    }
+
+    /// Whether a loss of the path's own was seen while all who filled the queue sent less.
+    pub(super) fn is_eased(&self) -> bool {
+        self.eased.packets >= LEAST_EASED
+    }
+
+    /// Whether so high a loss is more than is proved, although the packets that are lost meet no
+    /// queue: less than a few packets take, each so many seconds.
+    pub(super) fn is_unproved(&self, loss: f64, packet: f64) -> bool {
+        let shortest = (SHORTEST * packet).min(LONGEST_CALM / 2.0);
+        let is_calm = self.met_lately < shortest && !self.hides_queue();
+        let proved = self.calm.loss().min(self.most());
+        is_calm && !self.is_eased() && loss > proved + UNPROVED.0.max(UNPROVED.1 * proved)
+    }
+
+    /// The standard deviation of the loss among calm packets.
+    pub(super) fn deviation(&self) -> f64 {
+        let loss = self.calm.loss().min(1.0);
+        libm::sqrt(loss * (1.0 - loss) / self.calm.packets.max(1.0))
     }
 
     /// The path's delay is only what it was taken for when a queue did not fall; or that is over.
@@ -360,7 +433,11 @@ impl LossLedger {
     /// Weighs losses of packets from number `first` on: whether they are more than what was proved
     /// explains. Then the next weighing begins anew.
     pub(super) fn shows_overload(&mut self, sample: &FeedbackSummary, first: u64) -> bool {
-        let proved = self.calm.bound().min(self.most()).max(FLOOR);
+        let proved = match self.supposed {
+            Some(supposed) => supposed.bound,
+            None => self.calm.bound().min(self.most()),
+        };
+        let proved = proved.max(FLOOR);
         let [slight, great] =
             EXCESSES.map(|(least, share)| (proved + least.max(share * proved)).min(0.95));
         let run = (2.0 * sample.mean_burst - 1.0).clamp(1.0, LONGEST_RUN);
@@ -406,165 +483,4 @@ impl Nearest<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use fontis_base::Stream;
-
-    use super::*;
-
-    /// Reports a thousand packets in twenty feedbacks of a flow that is alone.
-    fn report(ledger: &mut LossLedger, begin: u64, packet: impl FnMut(u64) -> (f64, bool)) {
-        report_of(20e3, ledger, begin, packet);
-    }
-
-    /// The same of a flow with a share of so many packets in a second. The queue of each packet in
-    /// seconds, and whether it is lost, are the caller's.
-    fn report_of(
-        share: f64,
-        ledger: &mut LossLedger,
-        begin: u64,
-        mut packet: impl FnMut(u64) -> (f64, bool),
-    ) {
-        for feedback in begin * 20..(begin + 1) * 20 {
-            let mut sample = FeedbackSummary::example(feedback * 10);
-            let (mut delays, mut decided) = (Vec::new(), Vec::new());
-            for number in feedback * 50..(feedback + 1) * 50 {
-                let (queue, lost) = packet(number);
-                if !lost {
-                    delays.push((number, (queue * 1e9) as i64));
-                }
-                decided.push((number, !lost));
-            }
-            decided.reverse();
-            (sample.decided, sample.one_way_ns) = (decided, delays);
-            ledger.set_window(sample.now, 250.0);
-            ledger.sees_queue(sample.now);
-            ledger.observe(&sample, share, |delay| delay as f64 / 1e9, |_| false);
-        }
-    }
-
-    #[test]
-    fn loss_that_does_not_ask_for_the_queue_is_the_paths_own() {
-        let seed = 0x6c65_6467;
-        println!("seed {seed:#x}");
-        let mut random = Stream::new(seed, "ledger");
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, random.unit() < 0.2));
-        let proved = ledger.proved().unwrap();
-        assert!((proved - 0.2).abs() < 0.05, "{proved}");
-    }
-
-    #[test]
-    fn what_a_full_buffer_drops_is_not() {
-        // The queue grows from nothing to ten milliseconds, and there every other packet is lost.
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| {
-            let queue = (number % 100) as f64 * 1e-4;
-            (queue, queue > 9e-3 && number % 2 == 0)
-        });
-        assert_eq!(ledger.proved(), Some(0.0));
-    }
-
-    #[test]
-    fn what_active_queue_management_drops_is_not() {
-        // The queue goes up and down within 100 ms, and whatever waits for more than 5 ms may be
-        // dropped, however long others wait.
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| {
-            let queue = (number % 100) as f64 * 1e-3;
-            (queue, queue > 5e-3 && number % 7 == 0)
-        });
-        assert_eq!(ledger.proved(), Some(0.0));
-        assert!(ledger.too_long() < 0.07, "{}", ledger.too_long());
-    }
-
-    #[test]
-    fn a_lesser_delay_disproves_what_seemed_calm() {
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| (0.0, number % 10 == 3));
-        assert!(ledger.proved().unwrap() > 0.09);
-        ledger.disprove();
-        assert_eq!(ledger.proved(), None);
-    }
-
-    #[test]
-    fn what_was_proved_is_forgotten_without_calm_packets() {
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, number % 10 == 3));
-        let before = ledger.proved().unwrap();
-        for second in 1..40 {
-            report(&mut ledger, second * 5, |number| (10e-3, number % 10 == 3));
-        }
-        assert!(ledger.proved().unwrap() < before / 20.0);
-    }
-
-    #[test]
-    fn a_queue_of_others_proves_little() {
-        let packet = |number: u64| ((number % 100) as f64 * 1e-4, number % 10 == 3);
-        let (mut alone, mut crowded) = (LossLedger::default(), LossLedger::default());
-        for begin in 0..35 {
-            report(&mut alone, begin, packet);
-            // Of the queue of 10 ms it has two packets.
-            report_of(200.0, &mut crowded, begin, packet);
-            let proved = crowded.proved().unwrap();
-            assert!(begin > 25 || proved > 0.09, "a newcomer may prove more: {proved}");
-        }
-        assert!(alone.proved().unwrap() > 0.09);
-        assert_eq!(crowded.proved(), Some(MOST_DISTRUSTED));
-    }
-
-    /// Proves what a path loses whose queue goes from nothing to `queue` and back in seconds, and
-    /// that holds each run of 25 packets back for up to 10 ms; `drops` is the loss of the buffer
-    /// while it is full.
-    fn jittery(queue: f64, drops: f64) -> f64 {
-        let mut random = Stream::new(0x6a69_7474, "ledger");
-        let mut ledger = LossLedger::default();
-        let mut held = 0.0;
-        for feedback in 0..2000 {
-            let mut sample = FeedbackSummary::example(feedback * 10);
-            sample.jitter = Duration::from_millis(10);
-            for number in feedback * 50..(feedback + 1) * 50 {
-                if number % 25 == 0 {
-                    held = 10e-3 * random.unit();
-                }
-                let phase = feedback as f64 / 100.0;
-                let stands =
-                    queue * (1.5 - libm::fabs(2.0 * (phase % 1.0) - 1.0) * 2.0).clamp(0.0, 1.0);
-                let lost = random.unit() < 0.08 + if stands < queue { 0.0 } else { drops };
-                if !lost {
-                    sample.one_way_ns.push((number, ((stands + held) * 1e9) as i64));
-                }
-                sample.decided.push((number, !lost));
-            }
-            sample.decided.reverse();
-            ledger.set_window(sample.now, 1000.0);
-            ledger.sees_queue(sample.now);
-            ledger.observe(&sample, 5e3, |delay| delay as f64 / 1e9, |_| false);
-        }
-        ledger.proved().unwrap_or(0.0)
-    }
-
-    #[test]
-    fn a_queue_that_stands_longer_than_packets_are_held_back_proves_as_without_jitter() {
-        let proved = jittery(20e-3, 0.3);
-        assert!((proved - 0.08).abs() < 0.03, "{proved}");
-    }
-
-    #[test]
-    fn a_queue_that_jitter_hides_proves_little() {
-        let proved = jittery(4e-3, 0.3);
-        assert!(proved <= MOST_DISTRUSTED, "{proved}");
-    }
-
-    #[test]
-    fn losses_beyond_what_was_proved_show_an_overload() {
-        let mut ledger = LossLedger::default();
-        report(&mut ledger, 0, |number| ((number % 100) as f64 * 1e-4, number % 20 == 7));
-        let weigh = |ledger: &mut LossLedger, every: u64| {
-            let mut sample = FeedbackSummary::example(1000);
-            sample.decided = (1000..2000).rev().map(|n| (n, n % every != 0)).collect();
-            ledger.shows_overload(&sample, 0)
-        };
-        assert!(!weigh(&mut ledger, 20), "as much as was proved");
-        assert!(weigh(&mut ledger, 7), "nearly three times as much");
-    }
-}
+mod tests;

@@ -83,6 +83,11 @@ impl LossTest {
         self.packets
     }
 
+    /// The loss that would remain if all above the reduced rate had been overload.
+    pub(super) const fn loss_if_congestive(&self) -> f64 {
+        self.loss_if_congestive
+    }
+
     pub(super) const fn delivered_before(&self) -> f64 {
         self.delivered_before
     }

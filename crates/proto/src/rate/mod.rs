@@ -29,6 +29,7 @@ mod start;
 pub(crate) mod state;
 mod target;
 pub mod tfrc;
+mod trial;
 mod window;
 
 pub use auto::Auto;

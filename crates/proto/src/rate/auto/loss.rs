@@ -43,6 +43,9 @@ impl Auto {
         if self.ceiling.as_mut().is_some_and(|ceiling| !ceiling.on_feedback(sample)) {
             self.ceiling = None;
         }
+        if overload && self.fail_trial(sample) {
+            return;
+        }
         if overload {
             let packet = self.modest.packet();
             // Where more than half had no room, giving way step by step would take long.
@@ -74,6 +77,10 @@ impl Auto {
             return;
         }
         let Some(proved) = self.ledger.proved() else { return };
+        if self.trial.is_on() {
+            self.random_loss = Some(proved);
+            return;
+        }
         let before = self.random_loss.replace(proved);
         if before.is_none() {
             self.tested_loss = proved;
@@ -106,6 +113,8 @@ impl Auto {
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability
     /// `loss`.
     fn begin_test(&mut self, sample: &FeedbackSummary, loss: f64, factor: f64) {
+        // Calm packets are few at first: what they tell by chance must not seem to go away.
+        let loss = (loss - self.ledger.deviation()).max(SOME_LOSS.min(loss));
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));
         let test = LossTest::new(sample.next_number, loss, sample.mean_burst, factor, delivered);
         let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
@@ -136,7 +145,7 @@ impl Auto {
             return;
         }
         let Some(verdict) = test.verdict(sample.largest) else { return };
-        let delivered = test.delivered_before();
+        let (delivered, if_congestive) = (test.delivered_before(), test.loss_if_congestive());
         self.test = None;
         self.test_span = sample.now.since(self.tested_at);
         self.tested_at = sample.now;
@@ -155,6 +164,9 @@ impl Auto {
             }
             Verdict::Congestive(loss) => {
                 self.ledger.refute(loss);
+                if loss < if_congestive + SOME_LOSS {
+                    self.trial.postpone(sample);
+                }
                 self.random_loss = Some(loss.min(self.random_loss.unwrap_or(1.0)));
                 self.cautious = 3 * CAUTIOUS_ROUNDS;
                 self.boost = 0.0;

@@ -42,6 +42,10 @@ impl Auto {
         if !self.drain.is_watched() {
             self.ledger.end_easing(outcome == Some(Outcome::Fell));
         }
+        if matches!(outcome, Some(Outcome::Stayed(_) | Outcome::Shared)) {
+            // Others may be in the queue, or one may stand that does not show.
+            self.trial.postpone(sample);
+        }
         match outcome {
             Some(Outcome::Stayed(delay)) => {
                 self.base.accept(sample.now, delay);

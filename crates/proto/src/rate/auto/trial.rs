@@ -1,0 +1,68 @@
+use super::super::feedback::FeedbackSummary;
+use super::super::loss_test::Tally;
+use super::super::target::QueueTarget;
+use super::{Auto, PACKET, Round, control_time};
+
+/// A queue of this share of its target is worth being emptied in a trial.
+const WORTH: f64 = 0.6;
+/// Control times between the times at which it is.
+const APART: f64 = 3.0;
+
+/// Losses that keep the flow small although no queue shows.
+impl Auto {
+    /// Begins a trial when it is time, and ends one that is decided.
+    pub(super) fn continue_trial(&mut self, sample: &FeedbackSummary) {
+        self.trial.on_feedback(sample, self.ceiling.is_some() && !self.rival.is_on());
+        if self.trial.is_on() {
+            let shown = self.ledger.shows_own_loss();
+            if shown == Some(false) || self.rival.is_on() || self.trial.is_over(sample.now) {
+                self.fail_trial(sample);
+            } else if shown == Some(true) {
+                self.trial.succeed();
+                self.ledger.end_trial(false);
+                self.random_loss = self.ledger.proved();
+                self.unverified = None;
+                self.tested_loss = self.random_loss.unwrap_or(0.0);
+                self.tested_at = sample.now;
+            }
+            return;
+        }
+        let (loss, bound) = self.trial.loss();
+        let waits = sample.limited || self.drain.is_on(sample.now) || self.test.is_some();
+        // Without it nothing tells a short queue from none.
+        let Some(line) = self.trial.line() else { return };
+        if waits || !self.trial.is_due(sample.now) || !self.ledger.is_unproved(loss, PACKET / line)
+        {
+            return;
+        }
+        let Some(ceiling) = self.ceiling.take() else { return };
+        self.rate = self.rate.min(ceiling.rate().as_bps() as f64);
+        self.trial.begin(sample, ceiling);
+        self.ledger.suppose(loss, bound);
+        self.random_loss = self.ledger.proved();
+        self.unverified = None;
+        self.start.begin();
+        self.target = QueueTarget::new();
+        (self.boost, self.cautious) = (0.0, 0);
+        self.round = Round { end: sample.next_number, waiting: true, ..Round::default() };
+    }
+
+    /// Ends a trial that has failed; whether there was one.
+    pub(super) fn fail_trial(&mut self, sample: &FeedbackSummary) -> bool {
+        let Some(ceiling) = self.trial.fail(sample) else { return false };
+        self.rate = self.rate.min(ceiling.rate().as_bps() as f64);
+        self.ceiling = Some(ceiling);
+        self.ledger.end_trial(true);
+        self.random_loss = self.ledger.proved();
+        self.start.end();
+        self.boost = 0.0;
+        self.round.tally = Tally::default();
+        true
+    }
+
+    /// Whether a queue that grew in a trial is to be emptied: if it falls, it was this flow's.
+    pub(super) fn tries_queue(&self, sample: &FeedbackSummary, target: f64) -> bool {
+        let apart = fontis_base::Duration::from_secs_f64(APART * control_time(sample));
+        self.trial.is_on() && self.queue > WORTH * target && self.drain.age(sample.now) > apart
+    }
+}
