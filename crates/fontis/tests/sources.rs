@@ -98,11 +98,11 @@ async fn rates_of_servers_add_up_and_hardly_anything_comes_twice() {
     assert!(dropped.is_empty(), "{dropped:?}");
     assert!(std::fs::read(to.path().join("file")).unwrap() == content);
     assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
-    // 80 Mbit/s with headers. Busy processors take their part.
+    // 80 Mbit/s with headers. One server alone has a quarter. Busy processors take their part.
     let share = bytes as f64 * 8.0 / 80e6 * 1500.0 / 1472.0 / report.duration.as_secs_f64();
     let received = report.stats.bytes_received as f64 / bytes as f64;
     println!("{share:.3} of the sum, {received:.3} times the bytes came");
-    assert!(share > 0.5 && (1.0..1.2).contains(&received), "{share}, {received}");
+    assert!(share > 0.35 && (1.0..1.2).contains(&received), "{share}, {received}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -267,9 +267,11 @@ impl Auto {
         }
     }
 
-    /// What of the loss is the path's own, while a ceiling bounds what is in flight.
+    /// What of the loss is the path's own, or is supposed to be in a trial, once losses bound the
+    /// bytes in flight.
     pub fn proved_loss(&self) -> Option<f64> {
-        self.ceiling.map(|_| self.random_loss.or_else(|| self.ledger.proved()).unwrap_or(0.0))
+        let is_bounded = self.ceiling.is_some() || self.trial.is_on();
+        is_bounded.then(|| self.random_loss.or_else(|| self.ledger.proved()).unwrap_or(0.0))
     }
 
     /// Whether it has found out what the path carries.

@@ -56,9 +56,9 @@ const EASED_MEMORY: f64 = 60.0;
 const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
 /// By how much more than the proved loss must be lost to be worth a trial: at least, and as a
 /// share.
-/// Packets whose time at the bottleneck is no queue: those of the flow's own bursts.
-const SHORTEST: f64 = 1.5;
 const UNPROVED: (f64, f64) = (0.02, 0.25);
+/// A queue of fewer packets is none: those of the flow's own bursts make it.
+const SHORTEST: f64 = 1.5;
 /// A loss that no path has by itself: a third test looks for so much, which sees it sooner. It
 /// supposes that losses come in runs of this weight at least, lest a few by chance are enough.
 const HEAVY: (f64, f64) = (0.6, 6.0);
@@ -287,7 +287,7 @@ impl LossLedger {
     /// The path's delay is less than was known, so that what seemed calm was not. What was lost
     /// when all sent less stays proved.
     pub(super) fn disprove(&mut self) {
-        if self.eased.packets < LEAST_EASED {
+        if !self.is_eased() {
             (self.calm, self.recent) = (Fading::default(), Fading::default());
         }
     }
@@ -347,7 +347,7 @@ impl LossLedger {
     /// queue send less.
     pub(super) fn shows_own_loss(&self) -> Option<bool> {
         let Supposed { loss, .. } = self.supposed?;
-        if self.eased.packets < LEAST_EASED || self.calm.packets < LEAST {
+        if !self.is_eased() || self.calm.packets < LEAST {
             return None;
         }
         let stays = self.eased.loss() * 2.0 > loss && self.calm.loss() * 2.0 > loss;
@@ -364,13 +364,13 @@ impl LossLedger {
         }
     }
 
-    /// Whether a loss of the path's own was seen while all who filled the queue sent less.
-    pub(super) fn is_eased(&self) -> bool {
+    /// Whether enough packets were sent while all who filled the queue sent less.
+    fn is_eased(&self) -> bool {
         self.eased.packets >= LEAST_EASED
     }
 
     /// Whether so high a loss is more than is proved, although the packets that are lost meet no
-    /// queue: less than a few packets take, each so many seconds.
+    /// queue. At the bottleneck a packet takes so many seconds.
     pub(super) fn is_unproved(&self, loss: f64, packet: f64) -> bool {
         let shortest = (SHORTEST * packet).min(LONGEST_CALM / 2.0);
         let is_calm = self.met_lately < shortest && !self.hides_queue();
@@ -392,7 +392,7 @@ impl LossLedger {
     fn most(&self) -> f64 {
         if self.distrusted_until.is_some() || self.hides_queue() {
             MOST_DISTRUSTED
-        } else if self.eased.packets >= LEAST_EASED {
+        } else if self.is_eased() {
             let Fading { packets, lost } = self.eased;
             ((lost + 3.0 + 2.5 * libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
         } else if self.owns_until.is_some_and(|until| self.faded_at > until) {

@@ -58,6 +58,11 @@ impl Modest {
         }
     }
 
+    /// Packets of late, and how many of them were lost.
+    pub(super) const fn losses(&self) -> (f64, f64) {
+        (self.packets, self.lost)
+    }
+
     /// The mean bytes of a packet.
     pub(super) fn packet(&self) -> f64 {
         let came = self.packets - self.lost;

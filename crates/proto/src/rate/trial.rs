@@ -3,8 +3,7 @@ use fontis_base::{Duration, Time};
 use super::ceiling::Ceiling;
 use super::feedback::FeedbackSummary;
 
-/// Packets after which half of what was counted has been forgotten, and those that a trial takes.
-const MEMORY: f64 = 200.0;
+/// Packets that a trial takes.
 const LEAST: f64 = 60.0;
 /// How long losses bound a flow before one begins: in time, and in round trips, at least. Four
 /// times as long after each that failed, up to so many.
@@ -22,8 +21,6 @@ const SPAN: (Duration, u64) = (Duration::from_secs(10), 80);
 /// until more is lost: then it goes back to what it had, and waits for longer before the next.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Trial {
-    packets: f64,
-    lost: f64,
     /// When one may begin, once losses have bounded the flow.
     next: Option<Time>,
     /// The bottleneck's rate, in bits per second, if packets' dispersion or a token told it.
@@ -41,14 +38,9 @@ struct On {
 }
 
 impl Trial {
-    /// Takes a feedback of a flow that losses bound, or do not yet.
-    pub(super) fn on_feedback(&mut self, sample: &FeedbackSummary, is_bounded: bool) {
-        let lost = sample.decided.iter().filter(|(_, received)| !received).count() as f64;
-        let packets = sample.decided.len() as f64;
-        let keep = libm::exp2(-packets / MEMORY);
-        self.packets = self.packets * keep + packets;
-        self.lost = self.lost * keep + lost;
-        if is_bounded && self.next.is_none() {
+    /// Losses bound the flow: one may begin before long.
+    pub(super) fn is_bounded(&mut self, sample: &FeedbackSummary) {
+        if self.next.is_none() {
             self.next = Some(sample.now + self.wait(sample));
         }
     }
@@ -72,15 +64,11 @@ impl Trial {
         self.on.is_some()
     }
 
-    /// Whether it is time for one.
-    pub(super) fn is_due(&self, now: Time) -> bool {
-        self.packets >= LEAST && self.next.is_some_and(|next| next <= now)
-    }
-
-    /// The loss of late, and the most that it may be, for all that is known.
-    pub(super) fn loss(&self) -> (f64, f64) {
-        let packets = self.packets.max(1.0);
-        (self.lost / packets, (self.lost + 0.5 + libm::sqrt(self.lost)) / packets)
+    /// The loss to suppose, and the most that it may be, if it is time for one; so many packets of
+    /// late, of which so many were lost, tell.
+    pub(super) fn due(&self, now: Time, (packets, lost): (f64, f64)) -> Option<(f64, f64)> {
+        let is_due = packets >= LEAST && self.next.is_some_and(|next| next <= now);
+        is_due.then(|| (lost / packets, (lost + 0.5 + libm::sqrt(lost)) / packets))
     }
 
     /// Begins one, in place of a bound.
@@ -113,5 +101,51 @@ impl Trial {
     pub(super) fn succeed(&mut self) {
         self.on = None;
         self.failures = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> FeedbackSummary {
+        FeedbackSummary::example(ms)
+    }
+
+    /// Whether one is due at a time in milliseconds, with a tenth of 100 packets lost.
+    fn is_due(trial: &Trial, ms: u64) -> bool {
+        trial.due(at(ms).now, (100.0, 10.0)).is_some()
+    }
+
+    #[test]
+    fn each_that_fails_puts_off_the_next_for_longer() {
+        let mut trial = Trial::default();
+        assert!(!is_due(&trial, 9000), "nothing bounds the flow");
+        trial.is_bounded(&at(0));
+        assert!(!is_due(&trial, 999) && is_due(&trial, 1000));
+        assert!(trial.due(at(1000).now, (59.0, 6.0)).is_none(), "too few packets");
+        for (begin, next) in [(1000, 5000), (5000, 21_000), (21_000, 85_000)] {
+            let ceiling = Ceiling::new(&at(begin), 15_000, 1500.0);
+            let bytes = ceiling.bytes();
+            trial.begin(&at(begin), ceiling);
+            assert_eq!(trial.fail(&at(begin)).map(|ceiling| ceiling.bytes()), Some(bytes));
+            assert!(!trial.is_on() && !is_due(&trial, next - 1) && is_due(&trial, next));
+        }
+        trial.postpone(&at(0));
+        assert!(is_due(&trial, 30_000 * 64) && !is_due(&trial, 30_000 * 64 - 1));
+    }
+
+    #[test]
+    fn one_that_proves_its_loss_lets_the_next_come_soon() {
+        let mut trial = Trial::default();
+        trial.is_bounded(&at(0));
+        trial.begin(&at(1000), Ceiling::new(&at(1000), 15_000, 1500.0));
+        trial.fail(&at(1500));
+        trial.begin(&at(6000), Ceiling::new(&at(6000), 15_000, 1500.0));
+        assert!(!trial.is_over(at(16_000).now) && trial.is_over(at(16_001).now));
+        trial.succeed();
+        trial.begin(&at(7000), Ceiling::new(&at(7000), 15_000, 1500.0));
+        trial.fail(&at(7000));
+        assert!(!is_due(&trial, 10_999) && is_due(&trial, 11_000));
     }
 }

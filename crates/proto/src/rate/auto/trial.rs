@@ -1,3 +1,5 @@
+use fontis_base::Duration;
+
 use super::super::feedback::FeedbackSummary;
 use super::super::loss_test::Tally;
 use super::super::target::QueueTarget;
@@ -12,7 +14,9 @@ const APART: f64 = 3.0;
 impl Auto {
     /// Begins a trial when it is time, and ends one that is decided.
     pub(super) fn continue_trial(&mut self, sample: &FeedbackSummary) {
-        self.trial.on_feedback(sample, self.ceiling.is_some() && !self.rival.is_on());
+        if self.ceiling.is_some() && !self.rival.is_on() {
+            self.trial.is_bounded(sample);
+        }
         if self.trial.is_on() {
             let shown = self.ledger.shows_own_loss();
             if shown == Some(false) || self.rival.is_on() || self.trial.is_over(sample.now) {
@@ -27,12 +31,13 @@ impl Auto {
             }
             return;
         }
-        let (loss, bound) = self.trial.loss();
-        let waits = sample.limited || self.drain.is_on(sample.now) || self.test.is_some();
-        // Without it nothing tells a short queue from none.
-        let Some(line) = self.trial.line() else { return };
-        if waits || !self.trial.is_due(sample.now) || !self.ledger.is_unproved(loss, PACKET / line)
-        {
+        if sample.limited || self.drain.is_on(sample.now) || self.test.is_some() {
+            return;
+        }
+        let due = self.trial.due(sample.now, self.modest.losses());
+        // Without the bottleneck's rate nothing tells a short queue from none.
+        let (Some((loss, bound)), Some(line)) = (due, self.trial.line()) else { return };
+        if !self.ledger.is_unproved(loss, PACKET / line) {
             return;
         }
         let Some(ceiling) = self.ceiling.take() else { return };
@@ -62,7 +67,7 @@ impl Auto {
 
     /// Whether a queue that grew in a trial is to be emptied: if it falls, it was this flow's.
     pub(super) fn tries_queue(&self, sample: &FeedbackSummary, target: f64) -> bool {
-        let apart = fontis_base::Duration::from_secs_f64(APART * control_time(sample));
+        let apart = Duration::from_secs_f64(APART * control_time(sample));
         self.trial.is_on() && self.queue > WORTH * target && self.drain.age(sample.now) > apart
     }
 }
