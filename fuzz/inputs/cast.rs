@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use fontis_proto::cast::{
-    decode_report, decode_state, decode_symbol, encode_report, encode_state, encode_symbol,
+    decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
+    encode_state, encode_symbol,
 };
 
 /// What is not sealed is not opened; whatever is read is written so that it reads the same.
@@ -13,6 +14,11 @@ pub(crate) fn run(data: &[u8]) {
     if let Ok(symbol) = decode_symbol(bytes.clone()) {
         encode_symbol(&symbol, &mut again);
         assert_eq!(again, data, "a symbol has one form");
+    }
+    if let Ok(receipt) = decode_receipt(bytes.clone()) {
+        again.clear();
+        encode_receipt(&receipt, &mut again);
+        assert_eq!(again, data, "a receipt has one form");
     }
     if let Ok(state) = decode_state(bytes.clone()) {
         again.clear();

@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             until_interrupted(work, INTERRUPTION).await
         });
         tracker.finish();
-        return show(&joined?, args.json);
+        return show(&joined?, &tracker, args.json);
     }
     let joined = block_on(&keys, async {
         let _open = crate::steering::open(&control);
@@ -138,14 +138,17 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if how == Joined::Unicast {
         status(&"nothing came from the group: it was fetched over a connection");
     }
-    show(&report, args.json)
+    show(&report, &tracker, args.json)
 }
 
 /// Tells what was received.
-fn show(report: &Report, as_json: bool) -> Result<(), Failure> {
+fn show(report: &Report, tracker: &Tracker, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        json::say(&json::done(report));
+        let mut done = json::done(report);
+        done["forged"] = tracker.forged().into();
+        json::say(&done);
     } else {
+        tracker.say_forged();
         status(&summary(report, "received"));
     }
     crate::left_out::check([&report.left_out], as_json)

@@ -1,6 +1,8 @@
 //! The display of a transfer: a bar on a terminal, events for programs, nothing otherwise.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
+use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -68,6 +70,8 @@ struct State {
     rate: Gauge,
     event_at: Option<Instant>,
     view_at: Option<Instant>,
+    /// Forged packets of a cast, by address.
+    forged: BTreeMap<IpAddr, u64>,
 }
 
 impl Tracker {
@@ -81,8 +85,13 @@ impl Tracker {
         if let Ok(style) = ProgressStyle::with_template(BAR) {
             bar.set_style(style.progress_chars("━╸─"));
         }
-        let state =
-            State { total: 0, rate: Gauge::new(Instant::now(), 0), event_at: None, view_at: None };
+        let state = State {
+            total: 0,
+            rate: Gauge::new(Instant::now(), 0),
+            event_at: None,
+            view_at: None,
+            forged: BTreeMap::new(),
+        };
         Self { show, verbose, side, bar, state: Mutex::new(state) }
     }
 
@@ -151,7 +160,33 @@ impl Tracker {
             Progress::Dropped { remote, error } => {
                 self.line(&format!("{remote} sends no more, the others go on: {error}"));
             }
+            Progress::Forged { from, packets } => {
+                let is_first = self.state().forged.insert(from, packets).is_none();
+                if matches!(self.show, Show::Events) {
+                    let from = from.to_string();
+                    let event = "forged";
+                    json::say(&serde_json::json!({
+                        "event": event, "from": from, "packets": packets,
+                    }));
+                } else if is_first && self.verbose {
+                    self.line(&format!("{from} forges packets of the sender: they are ignored"));
+                }
+            }
             Progress::Stored(_) => {}
+        }
+    }
+
+    /// Packets of a cast that were forged.
+    pub(crate) fn forged(&self) -> u64 {
+        self.state().forged.values().sum()
+    }
+
+    /// Says who has forged packets of a cast, and how many.
+    pub(crate) fn say_forged(&self) {
+        if self.verbose && !matches!(self.show, Show::Events) {
+            for (from, packets) in &self.state().forged {
+                status(&format_args!("{packets} forged packets from {from}"));
+            }
         }
     }
 

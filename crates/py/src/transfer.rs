@@ -261,6 +261,11 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("done", done)?;
             dict.set_item("stats", stats_dict(py, stats)?)?;
         }
+        Progress::Forged { from, packets } => {
+            dict.set_item("event", "forged")?;
+            dict.set_item("from", from.to_string())?;
+            dict.set_item("packets", packets)?;
+        }
         Progress::Stored(report) => {
             dict.set_item("event", "stored")?;
             dict.set_item("report", report_dict(py, report)?)?;

@@ -27,7 +27,7 @@ mod trial;
 mod wanted;
 
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
@@ -167,6 +167,14 @@ pub enum Progress {
         done: u64,
         /// The counters of the connection.
         stats: DfcpStats,
+    },
+    /// A member of the group of a cast, or somebody who writes its address, has sent what is not
+    /// the sender's. It was ignored.
+    Forged {
+        /// The address.
+        from: IpAddr,
+        /// So many packets so far.
+        packets: u64,
     },
     /// One of several objects that are sent is verified and stored at the receiver.
     Stored(Box<Report>),

@@ -3,8 +3,9 @@
 //!
 //! Start here: a [`CastSender`] decides which symbol leaves next and when, and reads
 //! [`CastReport`]s; a [`CastReceiver`] takes [`CastSymbol`]s and [`CastState`]s, decodes blocks and
-//! says when a report is due. A [`Carousel`] sends to receivers that cannot answer. None owns a
-//! socket, a clock or the object's bytes.
+//! says when a report is due. A [`CastGate`] before it keeps out what members of the group forge,
+//! by the receipts of a [`ReceiptBook`]. A [`Carousel`] sends to receivers that cannot answer. None
+//! owns a socket, a clock or the object's bytes.
 //! `docs/multicast.md` specifies the packets and argues for the order of repairs.
 
 mod agenda;
@@ -12,11 +13,13 @@ mod backoff;
 mod carousel;
 mod config;
 mod departures;
+mod gate;
 mod group_rate;
 mod loss;
 mod member;
 mod overhead;
 mod packet;
+mod receipt;
 mod receiver;
 mod sender;
 mod shape;
@@ -25,12 +28,15 @@ mod wire;
 
 pub use carousel::{Carousel, CarouselConfig, CarouselTransmit};
 pub use config::{CastConfig, CastRate, CastReceiverConfig};
+pub use gate::{CastGate, CastOrigin};
 pub use member::CastMember;
 pub use packet::{
-    CastAnnouncement, CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+    CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip,
+    Planned,
 };
+pub use receipt::ReceiptBook;
 pub use receiver::{CastBlock, CastReceiver};
 pub use sender::{CastSender, CastTransmit};
 pub use shape::{CastShape, CastShapeError};
-pub use wire::{CastWireError, SYMBOL_HEADER, decode_report, decode_state, decode_symbol};
-pub use wire::{encode_report, encode_state, encode_symbol};
+pub use wire::{CastWireError, SYMBOL_HEADER, decode_receipt, decode_report, decode_state};
+pub use wire::{decode_symbol, encode_receipt, encode_report, encode_state, encode_symbol};

@@ -100,6 +100,15 @@ pub struct CastNeed {
     pub symbols: u32,
 }
 
+/// What the sender has sent: the digests of packets with numbers in a row. It is signed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CastReceipt {
+    /// The number of the first packet.
+    pub first: u64,
+    /// The digest of each.
+    pub digests: Vec<u64>,
+}
+
 /// What a sender that gets no answers says about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CastAnnouncement {

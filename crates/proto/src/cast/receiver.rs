@@ -173,6 +173,23 @@ impl CastReceiver {
         self.round_trip.unwrap_or_else(|| self.longest_round_trip()).max(Duration::from_millis(1))
     }
 
+    /// Takes packet `number` of the group, which says nothing about the object.
+    pub fn arrived(&mut self, number: u64, now: Time) {
+        self.came(number, now);
+    }
+
+    /// Forgets all that packets said but for what the sender has signed: some were forged.
+    pub(super) fn distrust(&mut self) {
+        let blocks: Vec<u32> = self.open.keys().copied().collect();
+        blocks.into_iter().for_each(|block| self.close(block));
+        self.jobs.clear();
+        self.loss = FadingLoss::default();
+        self.losses = TfrcReceiver::new(TfrcConfig::default());
+        (self.newest, self.visiting) = (None, None);
+        self.newest_visit = self.state.visit;
+        (self.report_at, self.rate_at) = (None, Time::MAX);
+    }
+
     /// Counts a packet.
     fn came(&mut self, number: u64, now: Time) {
         self.loss.came(number);
@@ -279,7 +296,7 @@ impl CastReceiver {
         self.state.pass >= self.shape.blocks()
     }
 
-    fn add(&mut self, visit: u32, block: u32, esi: u32, data: &Bytes) {
+    pub(super) fn add(&mut self, visit: u32, block: u32, esi: u32, data: &Bytes) {
         if block >= self.shape.blocks() || self.has(block) {
             return;
         }

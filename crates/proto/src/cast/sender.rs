@@ -228,6 +228,11 @@ impl CastSender {
         Some((self.departures.note(now), transmit))
     }
 
+    /// The number of a packet that the driver adds.
+    pub fn number(&mut self, now: Time) -> u64 {
+        self.departures.note(now)
+    }
+
     fn transmit(&mut self, now: Time) -> Option<CastTransmit> {
         if self.members.is_empty() {
             return None;

@@ -4,7 +4,10 @@
 use bytes::{Buf, BufMut, Bytes};
 use thiserror::Error;
 
-use super::packet::{CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned};
+use super::packet::{
+    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+};
+use super::receipt::MOST_DIGESTS;
 use crate::wire::{take_varint, varint};
 
 /// Bytes before a symbol: visit, block and ESI.
@@ -154,6 +157,27 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
         lacking,
         needs,
     })
+}
+
+/// Writes a receipt.
+pub fn encode_receipt(receipt: &CastReceipt, out: &mut impl BufMut) {
+    out.put_u64(receipt.first);
+    receipt.digests.iter().for_each(|digest| out.put_u64(*digest));
+}
+
+/// Reads a receipt.
+pub fn decode_receipt(mut bytes: Bytes) -> Result<CastReceipt, CastWireError> {
+    let first = bytes.try_get_u64().map_err(|_| CastWireError::Length("receipt"))?;
+    if bytes.is_empty() || !bytes.len().is_multiple_of(8) {
+        return Err(CastWireError::Length("receipt"));
+    }
+    let count = bytes.len() / 8;
+    // Numbers end before those of all packets do, so that the one after the last is one, too.
+    if count > MOST_DIGESTS || first.checked_add(count as u64).is_none() {
+        return Err(CastWireError::Range("digests"));
+    }
+    let digests = (0..count).map(|_| bytes.get_u64()).collect();
+    Ok(CastReceipt { first, digests })
 }
 
 fn put(out: &mut impl BufMut, value: u64) {

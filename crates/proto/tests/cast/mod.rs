@@ -1,5 +1,6 @@
 //! A sender and many receivers, each behind a path of its own, in virtual time.
 
+mod forgery;
 mod one_way;
 mod room;
 mod times;

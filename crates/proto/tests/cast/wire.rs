@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use fontis_proto::cast::{
-    CastNeed, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned, decode_report,
-    decode_state, decode_symbol, encode_report, encode_state, encode_symbol,
+    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+    decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
+    encode_state, encode_symbol,
 };
 use proptest::prelude::*;
 
@@ -55,6 +56,13 @@ proptest! {
         let mut bytes = Vec::new();
         encode_report(&report, &mut bytes);
         prop_assert_eq!(decode_report(Bytes::from(bytes)), Ok(report));
+        let digests: Vec<u64> = runs.iter().map(|(one, ..)| u64::from(*one)).collect();
+        if !digests.is_empty() {
+            let receipt = CastReceipt { first: clock, digests };
+            let mut bytes = Vec::new();
+            encode_receipt(&receipt, &mut bytes);
+            prop_assert_eq!(decode_receipt(Bytes::from(bytes)), Ok(receipt));
+        }
         let data = Bytes::from(vec![7; (e % 100) as usize]);
         let symbol = CastSymbol { visit: a, block: b, esi: c % (1 << 24), data };
         let mut bytes = Vec::new();
@@ -76,6 +84,7 @@ proptest! {
             encode_report(&report, &mut again);
             prop_assert_eq!(decode_report(Bytes::from(again)), Ok(report));
         }
+        let _ = decode_receipt(bytes.clone());
         let _ = decode_symbol(bytes);
     }
 }

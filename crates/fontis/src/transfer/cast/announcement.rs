@@ -6,7 +6,7 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use zeroize::Zeroizing;
 
 use super::content::Content;
-use super::seal::CastId;
+use super::seal::{CastId, Signer};
 use crate::identity::{Identity, PublicKey};
 
 /// What is signed begins with this, so that no other signature passes for one of these.
@@ -22,9 +22,6 @@ pub(super) struct Announcement {
     pub(super) head_size: u64,
     pub(super) state: CastAnnouncement,
 }
-
-/// The public key of a sender that takes no answers.
-pub(super) struct Signer(pub(super) [u8; 32]);
 
 /// The key with which such a sender signs, derived from its identity.
 pub(super) fn signing_key(identity: &Identity) -> Ed25519KeyPair {

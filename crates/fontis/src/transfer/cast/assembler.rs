@@ -1,8 +1,9 @@
-use std::net::SocketAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use fontis_proto::cast::{CastBlock, CastReceiver, CastReceiverConfig};
+use fontis_proto::cast::{CastBlock, CastGate, CastReceiver, CastReceiverConfig};
 use tokio::sync::mpsc;
 
 use super::content::Content;
@@ -22,6 +23,8 @@ pub(super) enum Heard {
     Alive,
     /// The object is known.
     Started { name: String, bytes: u64, entries: usize, resumed: u64 },
+    /// An address has sent what is not the sender's: so many packets so far.
+    Forged { from: IpAddr, packets: u64 },
     /// Bytes that are stored.
     Moved { done: u64 },
 }
@@ -52,7 +55,11 @@ pub(super) struct Assembler {
     content: Content,
     remote: SocketAddr,
     destination: Destination,
-    pub(super) receiver: CastReceiver,
+    pub(super) gate: CastGate,
+    /// Whether what came before the first forged packet has been dropped.
+    is_wary: bool,
+    /// The forged packets that were told of.
+    told_forged: BTreeMap<IpAddr, u64>,
     head: Vec<Option<Bytes>>,
     /// Blocks of the body that came before the head.
     early: Vec<CastBlock>,
@@ -83,7 +90,9 @@ impl Assembler {
             content,
             remote,
             destination,
-            receiver: CastReceiver::new(config, shape, member, seed),
+            gate: CastGate::new(CastReceiver::new(config, shape, member, seed)),
+            is_wary: false,
+            told_forged: BTreeMap::new(),
             head: vec![None; shape.head_blocks() as usize],
             early: Vec::new(),
             store: None,
@@ -96,8 +105,13 @@ impl Assembler {
         self.store.as_ref().map(|store| store.sink.written())
     }
 
-    /// Tells how much is stored.
-    pub(super) fn tell(&self) {
+    /// Tells how much is stored, and who forges.
+    pub(super) fn tell(&mut self) {
+        for (from, packets) in self.gate.sources() {
+            if self.told_forged.insert(*from, *packets) != Some(*packets) {
+                let _ = self.told.send(Heard::Forged { from: *from, packets: *packets });
+            }
+        }
         if let Some(done) = self.stored() {
             let _ = self.told.send(Heard::Moved { done });
         }
@@ -105,8 +119,11 @@ impl Assembler {
 
     /// Decodes, checks and stores what is complete.
     pub(super) fn work(&mut self) -> Result<(), TransferError> {
-        while let Some((block, job)) = self.receiver.take_job() {
-            let Some(decoded) = self.receiver.decoded(block, job.run()) else { continue };
+        loop {
+            self.doubt();
+            let receiver = self.gate.receiver_mut();
+            let Some((block, job)) = receiver.take_job() else { return Ok(()) };
+            let Some(decoded) = receiver.decoded(block, job.run()) else { continue };
             if decoded.block < self.content.shape.head_blocks() {
                 self.head[decoded.block as usize] = Some(decoded.data);
                 if self.head.iter().all(Option::is_some) {
@@ -118,7 +135,17 @@ impl Assembler {
                 self.early.push(decoded);
             }
         }
-        Ok(())
+    }
+
+    /// What was decoded before the gate grew wary, and could not be checked, comes again.
+    fn doubt(&mut self) {
+        if self.gate.is_wary() && !self.is_wary {
+            self.is_wary = true;
+            self.early.clear();
+            if self.store.is_none() {
+                self.head.fill(None);
+            }
+        }
     }
 
     /// The head is here: makes the destination ready, and stores what came before.
@@ -129,11 +156,12 @@ impl Assembler {
             // Somebody in the group sent symbols that are not the sender's: it begins anew.
             for block in 0..self.content.shape.head_blocks() {
                 self.head[block as usize] = None;
-                self.receiver.reject(block);
+                self.gate.reject(block);
             }
             return Ok(());
         }
-        (0..self.content.shape.head_blocks()).for_each(|block| self.receiver.accept(block));
+        (0..self.content.shape.head_blocks())
+            .for_each(|block| self.gate.receiver_mut().accept(block));
         let wrong = |what| TransferError::Protocol { remote, what };
         let offer: Offer = decode(&head).ok_or(wrong("an unreadable head of a cast"))?;
         let Content { body_size, block_size, .. } = self.content;
@@ -152,7 +180,8 @@ impl Assembler {
             parts.ok_or(wrong("standard output takes blocks in order, a cast has none"))?;
         let head_blocks = self.content.shape.head_blocks();
         for run in &kept.done {
-            (run.start..run.end).for_each(|block| self.receiver.hold(block + head_blocks));
+            (run.start..run.end)
+                .for_each(|block| self.gate.receiver_mut().hold(block + head_blocks));
         }
         for begun in &kept.begun {
             if begun.symbol_size != self.content.shape.symbol_size() {
@@ -162,7 +191,7 @@ impl Assembler {
                 let symbols = bytes.chunks(usize::from(begun.symbol_size));
                 for (esi, symbol) in (*first..).zip(symbols) {
                     let symbol = bytes.slice_ref(symbol);
-                    self.receiver.keep(begun.block + head_blocks, esi, &symbol);
+                    self.gate.receiver_mut().keep(begun.block + head_blocks, esi, &symbol);
                 }
             }
         }
@@ -186,16 +215,16 @@ impl Assembler {
     fn keep(&mut self, decoded: &CastBlock) -> Result<(), TransferError> {
         let Some(store) = &self.store else { return Ok(()) };
         let index = u64::from(decoded.block - self.content.shape.head_blocks());
-        if self.receiver.has(decoded.block) {
+        if self.gate.receiver().has(decoded.block) {
             return Ok(());
         }
         if !store.tree.verify_block(index, &decoded.data) {
-            self.receiver.reject(decoded.block);
+            self.gate.reject(decoded.block);
             return Ok(());
         }
         let (_, offset) = self.content.shape.place(decoded.block);
         store.sink.write_block(offset, &decoded.data)?;
-        self.receiver.accept(decoded.block);
+        self.gate.receiver_mut().accept(decoded.block);
         Ok(())
     }
 

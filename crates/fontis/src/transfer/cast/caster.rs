@@ -9,16 +9,17 @@ use std::thread::JoinHandle;
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::cast::{CastConfig, CastMember, CastRate, CastSender, CastSymbol, CastTransmit};
 use mio::{Events, Interest, Poll, Token, Waker};
+use ring::signature::{Ed25519KeyPair, KeyPair};
 
 use super::blocks::Blocks;
 use super::invitation::Invitation;
 use super::object::CastObject;
-use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal, ReportSeal};
+use super::seal::{CastId, CastSecret, GroupPacket, ReportSeal};
+use super::writer::GroupWriter;
 use crate::hash_tree::HashTree;
 use crate::random::random;
 use crate::source::{Source, SourceOptions};
 use crate::transfer::TransferError;
-use crate::udp::outbox::GroupOutbox;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_sender};
 
 /// The way to a group.
@@ -102,7 +103,11 @@ impl Caster {
         let group_error = |source: io::Error| TransferError::Group { group, source };
         let socket = group_sender(group, interface, hops);
         let socket = socket.map_err(group_error)?;
+        let key = Ed25519KeyPair::from_seed_unchecked(&random::<32>());
+        let key = key.map_err(|_| TransferError::Worker)?;
+        let signer = key.public_key().as_ref().try_into().map_err(|_| TransferError::Worker)?;
         let invitation = Invitation {
+            signer,
             member: 0,
             group,
             id: random(),
@@ -120,16 +125,15 @@ impl Caster {
         let (orders, taken) = mpsc::channel();
         let status = Arc::new(Mutex::new(CastStatus::default()));
         let blocks = object.blocks();
-        let outbox = GroupOutbox::new(&socket);
+        let writer = GroupWriter::new(invitation.id, &invitation.group_secret, key, &socket);
         let run = Run {
             options,
             id: invitation.id,
-            seal: GroupSeal::new(invitation.id, &invitation.group_secret),
             members: BTreeMap::new(),
             sender: CastSender::new(CastConfig::new(options.rate), shape),
             blocks,
             socket,
-            outbox,
+            writer,
             status: status.clone(),
             status_at: Time::ZERO,
             is_idle: false,
@@ -196,12 +200,11 @@ fn lock(status: &Mutex<CastStatus>) -> MutexGuard<'_, CastStatus> {
 struct Run {
     options: CastOptions,
     id: CastId,
-    seal: GroupSeal,
     members: BTreeMap<u32, ReportSeal>,
     sender: CastSender,
     blocks: Blocks,
     socket: Socket,
-    outbox: GroupOutbox,
+    writer: GroupWriter,
     status: Arc<Mutex<CastStatus>>,
     status_at: Time,
     is_idle: bool,
@@ -229,8 +232,8 @@ impl Run {
         loop {
             let now = clock.now();
             // While the system takes nothing, it says when it does again.
-            let at =
-                Some(self.sender.timeout()).filter(|at| *at < Time::MAX && self.outbox.is_empty());
+            let at = Some(self.sender.timeout().min(self.writer.timeout()));
+            let at = at.filter(|at| *at < Time::MAX && self.writer.is_empty());
             let timeout = alarm.set(now, at).map_err(failed)?;
             match poll.poll(&mut events, timeout) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => {
@@ -279,28 +282,41 @@ impl Run {
 
     /// Sends what is due.
     fn send(&mut self, now: Time) -> Result<(), String> {
-        while self.outbox.flush(&self.socket, self.options.group.address) {
-            let Some((number, transmit)) = self.sender.poll(now) else { return Ok(()) };
-            self.prepare(number, transmit)?;
-            while !self.outbox.is_full()
+        while self.writer.flush(&self.socket, self.options.group.address) {
+            let mut is_more = false;
+            while !self.writer.is_full()
                 && let Some((number, transmit)) = self.sender.poll(now)
             {
-                self.prepare(number, transmit)?;
+                is_more = true;
+                self.prepare(number, transmit, now)?;
+                self.vouch(now);
+            }
+            self.vouch(now);
+            if !is_more && self.writer.is_empty() {
+                break;
             }
         }
         Ok(())
     }
 
-    fn prepare(&mut self, number: u64, transmit: CastTransmit) -> Result<(), String> {
+    fn vouch(&mut self, now: Time) {
+        let is_idle = self.sender.is_idle();
+        self.writer.vouch(now, is_idle, || self.sender.number(now));
+    }
+
+    fn prepare(&mut self, number: u64, transmit: CastTransmit, now: Time) -> Result<(), String> {
         let packet = match transmit {
-            CastTransmit::State(state) => GroupPacket::State(state),
+            CastTransmit::State(state) => {
+                let (id, key) = self.writer.signing();
+                GroupPacket::state(id, number, state, key)
+            }
             CastTransmit::Symbol { visit, block, esi } => {
                 let symbol = self.blocks.symbol(block, esi).map_err(|error| error.to_string())?;
                 let Some(data) = symbol else { return Ok(()) };
                 GroupPacket::Symbol(CastSymbol { visit, block, esi, data })
             }
         };
-        self.outbox.add(|out| self.seal.seal(number, &packet, out));
+        self.writer.add(number, &packet, self.sender.rate(), now);
         Ok(())
     }
 

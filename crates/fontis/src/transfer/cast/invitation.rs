@@ -14,6 +14,8 @@ pub(in crate::transfer) struct Invitation {
     pub(super) group: SocketAddr,
     pub(super) id: CastId,
     pub(super) group_secret: CastSecret,
+    /// The key that the sender's states and receipts are signed with, made for this cast.
+    pub(super) signer: [u8; 32],
     /// The secret of this receiver's reports, and the port that they go to at the sender.
     pub(super) report_secret: CastSecret,
     pub(super) report_port: u16,

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use fontis_proto::dfcp::{DfcpStats, MAX_EARLY, SendOptions};
 use tokio::sync::mpsc;
 
-use super::announcement::Signer;
 use super::assembler::{Destination, Heard, Received};
 use super::invitation::Invitation;
 use super::listener::{Listener, Stopper};
 use super::one_way::group_secret;
+use super::seal::Signer;
 use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::Endpoint;
@@ -83,7 +83,7 @@ pub async fn join(
 }
 
 /// The sender's answer.
-async fn invited(connection: &Connection) -> Result<Invitation, TransferError> {
+pub(super) async fn invited(connection: &Connection) -> Result<Invitation, TransferError> {
     let remote = connection.remote_addr();
     loop {
         let message = connection.recv_message().await.ok_or_else(|| lost(connection))?;
@@ -150,6 +150,7 @@ fn tell_of(heard: Heard, progress: &(impl Fn(Progress) + Send + Sync)) {
         Heard::Started { name, bytes, entries, resumed } => {
             progress(Progress::Started { name, bytes, entries, resumed });
         }
+        Heard::Forged { from, packets } => progress(Progress::Forged { from, packets }),
         Heard::Moved { done } => progress(Progress::Moved { done, stats: DfcpStats::default() }),
     }
 }

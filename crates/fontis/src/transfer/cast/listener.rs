@@ -7,11 +7,12 @@ use fontis_base::{Duration, Ecn, Time};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::mpsc;
 
-use super::announcement::{Announcement, Signer};
+use super::announcement::Announcement;
 use super::assembler::{Assembler, Destination, Heard, Received};
 use super::content::Content;
 use super::invitation::Invitation;
-use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal, ReportSeal, group_id};
+use super::reader::GroupReader;
+use super::seal::{CastSecret, GroupPacket, ReportSeal, Signer, group_id};
 use crate::transfer::TransferError;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_receiver};
 
@@ -56,7 +57,7 @@ enum Sender {
 }
 
 struct Answered {
-    seal: GroupSeal,
+    reader: GroupReader,
     reports: ReportSeal,
     reporter: Socket,
     to: SocketAddr,
@@ -70,7 +71,7 @@ struct OneWay {
     signer: Signer,
     destination: Destination,
     /// The run of the sender that was heard last.
-    seal: Option<(CastId, GroupSeal)>,
+    reader: Option<GroupReader>,
     assembler: Option<(Content, Assembler)>,
     heard_at: Time,
     has_ended: bool,
@@ -91,7 +92,11 @@ impl Listener {
         let failed = |source| TransferError::Group { group, source };
         let source = remote.ip().to_canonical();
         let answered = Answered {
-            seal: GroupSeal::new(invitation.id, &invitation.group_secret),
+            reader: GroupReader::new(
+                invitation.id,
+                &invitation.group_secret,
+                Signer(invitation.signer),
+            ),
             reports: ReportSeal::new(invitation.id, member, &invitation.report_secret),
             reporter: report_socket(remote).map_err(failed)?,
             to: SocketAddr::new(source, invitation.report_port),
@@ -113,7 +118,7 @@ impl Listener {
             secret,
             signer,
             destination,
-            seal: None,
+            reader: None,
             assembler: None,
             heard_at: Time::ZERO,
             has_ended: false,
@@ -162,8 +167,9 @@ impl Listener {
             loop {
                 let is_more = self.socket.receive(&mut batch);
                 let now = clock.now();
-                for (_, datagram) in batch.datagrams() {
-                    has_heard |= self.sender.take(datagram, now, &self.told);
+                for (meta, datagram) in batch.datagrams() {
+                    let source = meta.addr.ip().to_canonical();
+                    has_heard |= self.sender.take(datagram, source, now, &self.told);
                 }
                 if let Some(assembler) = self.sender.assembler() {
                     assembler.work()?;
@@ -174,9 +180,12 @@ impl Listener {
             }
             let now = clock.now();
             self.sender.report(now);
-            if self.sender.assembler().is_some_and(|one| one.receiver.is_complete()) {
+            if self.sender.assembler().is_some_and(|one| one.gate.receiver().is_complete()) {
                 return match self.sender.into_assembler() {
-                    Some(assembler) => assembler.finish().map(Some),
+                    Some(mut assembler) => {
+                        assembler.tell();
+                        assembler.finish().map(Some)
+                    }
                     None => Err(TransferError::Worker),
                 };
             }
@@ -212,24 +221,27 @@ impl Sender {
         }
     }
 
-    /// Takes a datagram; returns true if it is the sender's.
-    fn take(&mut self, datagram: &[u8], now: Time, told: &mpsc::UnboundedSender<Heard>) -> bool {
+    /// Takes a datagram; returns true if it is surely the sender's.
+    fn take(
+        &mut self,
+        datagram: &[u8],
+        source: IpAddr,
+        now: Time,
+        told: &mpsc::UnboundedSender<Heard>,
+    ) -> bool {
         match self {
             Self::Answered(answered) => {
-                let Some((number, packet)) = answered.seal.open(datagram.into()) else {
-                    return false;
-                };
-                take(&mut answered.assembler, number, packet, now);
-                true
+                let Some(opened) = answered.reader.open(datagram) else { return false };
+                answered.reader.give(opened, source, now, &mut answered.assembler.gate)
             }
-            Self::OneWay(one_way) => one_way.take(datagram, now, told),
+            Self::OneWay(one_way) => one_way.take(datagram, source, now, told),
         }
     }
 
     /// Sends the reports that are due.
     fn report(&mut self, now: Time) {
         let Self::Answered(answered) = self else { return };
-        while let Some(report) = answered.assembler.receiver.poll(now) {
+        while let Some(report) = answered.assembler.gate.receiver_mut().poll(now) {
             // One that is lost is followed by another.
             let datagram = answered.reports.seal(&report);
             let _ = answered.reporter.send(answered.to, None, Ecn::NotEct, &datagram, None);
@@ -238,8 +250,8 @@ impl Sender {
 
     fn timeout(&self) -> Option<Time> {
         let at = match self {
-            Self::Answered(answered) => answered.assembler.receiver.timeout(),
-            Self::OneWay(one_way) if one_way.seal.is_some() => one_way.heard_at + SILENCE,
+            Self::Answered(answered) => answered.assembler.gate.receiver().timeout(),
+            Self::OneWay(one_way) if one_way.reader.is_some() => one_way.heard_at + SILENCE,
             Self::OneWay(_) => Time::MAX,
         };
         Some(at).filter(|at| *at < Time::MAX)
@@ -250,7 +262,7 @@ impl Sender {
         match self {
             Self::Answered(_) => false,
             Self::OneWay(one_way) => {
-                let is_silent = one_way.seal.is_some() && now >= one_way.heard_at + SILENCE;
+                let is_silent = one_way.reader.is_some() && now >= one_way.heard_at + SILENCE;
                 one_way.has_ended || is_silent
             }
         }
@@ -262,7 +274,7 @@ impl Sender {
             Self::OneWay(one_way) => match &one_way.assembler {
                 Some((content, assembler)) => TransferError::Unfinished {
                     group,
-                    lacking: assembler.receiver.lacking(),
+                    lacking: assembler.gate.receiver().lacking(),
                     symbols: content.shape.all_symbols(),
                 },
                 None => TransferError::Silent { group },
@@ -273,51 +285,59 @@ impl Sender {
 }
 
 impl OneWay {
-    fn take(&mut self, datagram: &[u8], now: Time, told: &mpsc::UnboundedSender<Heard>) -> bool {
+    fn take(
+        &mut self,
+        datagram: &[u8],
+        source: IpAddr,
+        now: Time,
+        told: &mpsc::UnboundedSender<Heard>,
+    ) -> bool {
         let Some(id) = group_id(datagram) else { return false };
-        let opened = match &self.seal {
-            Some((own, seal)) if *own == id => seal.open(datagram.into()),
+        let new = match &self.reader {
+            Some(reader) if reader.id() == id => None,
             // The sender has begun anew, or this is somebody else's.
-            _ => {
-                let seal = GroupSeal::new(id, &self.secret);
-                let opened = seal.open(datagram.into());
-                if opened.is_some() {
-                    self.seal = Some((id, seal));
-                }
-                opened
-            }
+            _ => Some(GroupReader::new(id, &self.secret, self.signer)),
         };
-        let Some((number, packet)) = opened else { return false };
-        self.heard_at = now;
-        match packet {
-            GroupPacket::Announcement(bytes) => {
-                let Some(announcement) = Announcement::read(&bytes, id, &self.signer) else {
-                    return false;
-                };
-                self.has_ended = announcement.state.is_end;
-                let content = announcement.content;
-                if self.assembler.is_none() {
-                    let (destination, told) = (self.destination.clone(), told.clone());
-                    let assembler = Assembler::new(content, self.group, 0, destination, told);
-                    self.assembler = Some((content, assembler));
-                }
+        let Some(reader) = new.as_ref().or(self.reader.as_ref()) else { return false };
+        let Some(opened) = reader.open(datagram) else { return false };
+        let GroupPacket::Announcement(bytes) = &opened.packet else {
+            // Before an announcement nobody knows what the symbols are of.
+            let (None, Some(reader), Some((_, assembler))) =
+                (new, &mut self.reader, &mut self.assembler)
+            else {
+                return false;
+            };
+            let is_heard = reader.give(opened, source, now, &mut assembler.gate);
+            if is_heard {
+                self.heard_at = now;
             }
-            packet => {
-                // Before an announcement nobody knows what the symbols are of.
-                if let Some((_, assembler)) = &mut self.assembler {
-                    take(assembler, number, packet, now);
-                }
+            return is_heard;
+        };
+        let Some(announcement) = Announcement::read(bytes, id, &self.signer) else {
+            if let Some((_, assembler)) = &mut self.assembler {
+                assembler.gate.accuse(source);
+            }
+            return false;
+        };
+        let content = announcement.content;
+        if self.assembler.as_ref().is_some_and(|(own, _)| *own != content) {
+            // The same sender casts something else now.
+            return false;
+        }
+        self.heard_at = now;
+        self.has_ended = announcement.state.is_end;
+        if let Some(new) = new {
+            self.reader = Some(new);
+            if let Some((_, assembler)) = &mut self.assembler {
+                assembler.gate.renew();
             }
         }
+        if self.assembler.is_none() {
+            let (destination, told) = (self.destination.clone(), told.clone());
+            let assembler = Assembler::new(content, self.group, 0, destination, told);
+            self.assembler = Some((content, assembler));
+        }
         true
-    }
-}
-
-fn take(assembler: &mut Assembler, number: u64, packet: GroupPacket, now: Time) {
-    match packet {
-        GroupPacket::Symbol(symbol) => assembler.receiver.symbol(number, &symbol, now),
-        GroupPacket::State(state) => assembler.receiver.state(number, state, now),
-        GroupPacket::Announcement(_) => {}
     }
 }
 

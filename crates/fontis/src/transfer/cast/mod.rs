@@ -6,12 +6,16 @@ mod assembler;
 mod blocks;
 mod caster;
 mod content;
+#[cfg(test)]
+mod forger;
 mod invitation;
 mod join;
 mod listener;
 mod object;
 mod one_way;
+mod reader;
 mod seal;
+mod writer;
 
 pub(crate) use announcement::announces;
 pub use caster::{CastGroup, CastOptions, CastStatus, Caster};

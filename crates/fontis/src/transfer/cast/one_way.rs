@@ -11,12 +11,12 @@ use ring::signature::Ed25519KeyPair;
 use super::announcement::{Announcement, signing_key, signing_public};
 use super::caster::CastGroup;
 use super::object::CastObject;
-use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal};
+use super::seal::{CastId, CastSecret, GroupPacket};
+use super::writer::GroupWriter;
 use crate::identity::{Identity, PublicKey};
 use crate::random::random;
 use crate::source::SourceOptions;
 use crate::transfer::TransferError;
-use crate::udp::outbox::GroupOutbox;
 use crate::udp::{Alarm, Clock, group_sender};
 use crate::url::Secret;
 
@@ -41,7 +41,7 @@ pub struct OneWaySender {
     object: CastObject,
     options: OneWayOptions,
     id: CastId,
-    seal: GroupSeal,
+    secret: CastSecret,
     key: Ed25519KeyPair,
     carousel: Carousel,
     stop: Arc<AtomicBool>,
@@ -84,7 +84,7 @@ impl OneWaySender {
             object,
             options,
             id,
-            seal: GroupSeal::new(id, &group_secret(secret)),
+            secret: group_secret(secret),
             key: signing_key(identity),
             stop: Arc::default(),
             sent: Arc::default(),
@@ -125,7 +125,7 @@ impl OneWaySender {
     ///
     /// # Errors
     /// If the group cannot be sent to, or the source changes.
-    pub fn run(mut self) -> Result<(), TransferError> {
+    pub fn run(self) -> Result<(), TransferError> {
         let CastGroup { address: group, interface, hops } = self.options.group;
         let failed = |source: io::Error| TransferError::Group { group, source };
         let socket = group_sender(group, interface, hops);
@@ -134,13 +134,14 @@ impl OneWaySender {
         let interest = Interest::READABLE | Interest::WRITABLE;
         poll.registry().register(socket.source(), SOCKET, interest).map_err(failed)?;
         let mut alarm = Alarm::new(poll.registry(), ALARM).map_err(failed)?;
-        let mut outbox = GroupOutbox::new(&socket);
-        let mut blocks = self.object.blocks();
+        let Self { object, options, id, secret, key, mut carousel, stop, sent } = self;
+        let mut writer = GroupWriter::new(id, &secret, key, &socket);
+        let mut blocks = object.blocks();
         let (clock, mut events) = (Clock::start(), Events::with_capacity(8));
         let mut number = 0;
-        while !(self.carousel.is_over() && outbox.is_empty()) {
-            let at = Some(self.carousel.timeout());
-            let at = at.filter(|at| *at < Time::MAX && outbox.is_empty());
+        while !(carousel.is_over() && writer.is_empty()) {
+            let at = Some(carousel.timeout().min(writer.timeout()));
+            let at = at.filter(|at| *at < Time::MAX && writer.is_empty());
             let timeout = alarm.set(clock.now(), at).map_err(failed)?;
             let timeout = timeout.unwrap_or(LOOK_EVERY).min(LOOK_EVERY);
             match poll.poll(&mut events, Some(timeout)) {
@@ -149,34 +150,47 @@ impl OneWaySender {
                 }
                 _ => {}
             }
-            if self.stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             let now = clock.now();
-            while outbox.flush(&socket, group) {
+            while writer.flush(&socket, group) {
                 let mut is_more = false;
-                while !outbox.is_full()
-                    && let Some(transmit) = self.carousel.poll(now)
+                while !writer.is_full()
+                    && let Some(transmit) = carousel.poll(now)
                 {
                     is_more = true;
-                    let packet = match transmit {
+                    let (is_last, packet) = match transmit {
                         CarouselTransmit::Announcement(state) => {
-                            let head_size = self.object.head.len() as u64;
-                            let content = self.object.content;
+                            let head_size = object.head.len() as u64;
+                            let content = object.content;
                             let announcement = Announcement { content, head_size, state };
-                            let bytes = announcement.sign(self.id, &self.key);
-                            GroupPacket::Announcement(bytes.into())
+                            let (id, key) = writer.signing();
+                            let bytes = announcement.sign(id, key);
+                            (state.is_end, GroupPacket::Announcement(bytes.into()))
                         }
                         CarouselTransmit::Symbol { round: visit, block, esi } => {
                             let Some(data) = blocks.symbol(block, esi)? else { continue };
-                            self.sent.fetch_add(1, Ordering::Relaxed);
-                            GroupPacket::Symbol(CastSymbol { visit, block, esi, data })
+                            sent.fetch_add(1, Ordering::Relaxed);
+                            (false, GroupPacket::Symbol(CastSymbol { visit, block, esi, data }))
                         }
                     };
-                    outbox.add(|out| self.seal.seal(number, &packet, out));
-                    number += 1;
+                    // What nobody has vouched for must be vouched for before the end.
+                    let mut next = number;
+                    let mut take = || {
+                        next += 1;
+                        next - 1
+                    };
+                    writer.vouch(now, is_last, &mut take);
+                    writer.add(take(), &packet, options.rate, now);
+                    writer.vouch(now, false, take);
+                    number = next;
                 }
-                if !is_more {
+                writer.vouch(now, false, || {
+                    number += 1;
+                    number - 1
+                });
+                if !is_more && writer.is_empty() {
                     break;
                 }
             }

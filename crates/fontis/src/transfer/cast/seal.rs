@@ -2,12 +2,13 @@
 //! under a key of each receiver. `docs/multicast.md` specifies them.
 
 use fontis_proto::cast::{
-    CastReport, CastState, CastSymbol, decode_report, decode_state, decode_symbol, encode_report,
-    encode_state, encode_symbol,
+    CastReceipt, CastReport, CastState, CastSymbol, decode_receipt, decode_report, decode_state,
+    decode_symbol, encode_receipt, encode_report, encode_state, encode_symbol,
 };
 
 use bytes::{Bytes, BytesMut};
 use ring::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use ring::signature::{ED25519, Ed25519KeyPair, UnparsedPublicKey};
 
 /// The first byte of a datagram to a group, and of a report.
 const GROUP: u8 = 0x08;
@@ -16,23 +17,44 @@ const REPORT: u8 = 0x09;
 const SYMBOL: u8 = 0;
 const STATE: u8 = 1;
 const ANNOUNCEMENT: u8 = 2;
+const RECEIPT: u8 = 3;
+/// What the sender signs of a packet begins with this.
+const SIGNED: &[u8] = b"fontis cast 1 packet";
 /// Bytes before the ciphertext: the type, the session, and the number.
 const GROUP_HEADER: usize = 1 + 8 + 8;
 const REPORT_HEADER: usize = 1 + 8 + 4 + 8;
 const TAG: usize = 16;
+const SIGNATURE: usize = 64;
 
 /// The name of one cast.
 pub(super) type CastId = [u8; 8];
 /// A secret that a key is derived from.
 pub(super) type CastSecret = [u8; 32];
 
+/// A signature of the sender, as it stands in a packet.
+pub(super) type Signature = [u8; SIGNATURE];
+
 /// What a group gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GroupPacket {
     Symbol(CastSymbol),
-    State(CastState),
+    /// With the sender's signature, which is to be checked.
+    State(CastState, Signature),
+    Receipt(CastReceipt, Signature),
     /// A signed announcement of a sender that takes no answers.
     Announcement(Bytes),
+}
+
+/// The public key of the sender of a cast.
+#[derive(Clone, Copy)]
+pub(super) struct Signer(pub(super) [u8; 32]);
+
+/// A datagram of a group, opened: its number, its digest, and what it says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Opened {
+    pub(super) number: u64,
+    pub(super) digest: u64,
+    pub(super) packet: GroupPacket,
 }
 
 /// Seals and opens what a group gets.
@@ -66,37 +88,125 @@ pub(super) fn group_id(datagram: &[u8]) -> Option<CastId> {
     (*datagram.first()? == GROUP).then(|| datagram.get(1..9)?.try_into().ok()).flatten()
 }
 
+/// The digest of a packet: 64 bits of BLAKE3 of the header and all that is encrypted.
+fn digest(header: &[u8], body: &[u8]) -> u64 {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(header).update(body);
+    let [a, b, c, d, e, f, g, h, ..] = *hasher.finalize().as_bytes();
+    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+}
+
+impl GroupPacket {
+    /// A state of packet `number`, signed.
+    pub(super) fn state(id: CastId, number: u64, state: CastState, key: &Ed25519KeyPair) -> Self {
+        let mut packet = Self::State(state, [0; SIGNATURE]);
+        packet.sign(id, number, key);
+        packet
+    }
+
+    /// A receipt of packet `number`, signed.
+    pub(super) fn receipt(
+        id: CastId,
+        number: u64,
+        receipt: CastReceipt,
+        key: &Ed25519KeyPair,
+    ) -> Self {
+        let mut packet = Self::Receipt(receipt, [0; SIGNATURE]);
+        packet.sign(id, number, key);
+        packet
+    }
+
+    fn sign(&mut self, id: CastId, number: u64, key: &Ed25519KeyPair) {
+        let signed = self.signed(id, number);
+        let (Self::State(_, signature) | Self::Receipt(_, signature)) = self else { return };
+        signature.copy_from_slice(key.sign(&signed).as_ref());
+    }
+
+    /// The bytes that the sender signs.
+    fn signed(&self, id: CastId, number: u64) -> Vec<u8> {
+        let mut out = [SIGNED, &id, &number.to_be_bytes()].concat();
+        match self {
+            Self::State(state, _) => {
+                out.push(STATE);
+                encode_state(state, &mut out);
+            }
+            Self::Receipt(receipt, _) => {
+                out.push(RECEIPT);
+                encode_receipt(receipt, &mut out);
+            }
+            Self::Symbol(_) | Self::Announcement(_) => {}
+        }
+        out
+    }
+
+    /// Whether the sender of the cast has signed it, as packet `number`.
+    pub(super) fn is_of(&self, id: CastId, number: u64, signer: &Signer) -> bool {
+        let (Self::State(_, signature) | Self::Receipt(_, signature)) = self else { return false };
+        let key = UnparsedPublicKey::new(&ED25519, &signer.0);
+        key.verify(&self.signed(id, number), signature).is_ok()
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Symbol(symbol) => {
+                out.push(SYMBOL);
+                encode_symbol(symbol, out);
+            }
+            Self::State(state, signature) => {
+                out.push(STATE);
+                encode_state(state, out);
+                out.extend_from_slice(signature);
+            }
+            Self::Receipt(receipt, signature) => {
+                out.push(RECEIPT);
+                encode_receipt(receipt, out);
+                out.extend_from_slice(signature);
+            }
+            Self::Announcement(bytes) => {
+                out.push(ANNOUNCEMENT);
+                out.extend_from_slice(bytes);
+            }
+        }
+    }
+
+    fn read(mut body: Bytes) -> Option<Self> {
+        let kind = body.split_to(1)[0];
+        Some(match kind {
+            SYMBOL => Self::Symbol(decode_symbol(body).ok()?),
+            ANNOUNCEMENT => Self::Announcement(body),
+            STATE | RECEIPT => {
+                let length = body.len().checked_sub(SIGNATURE)?;
+                let signature = Signature::try_from(&body.split_off(length)[..]).ok()?;
+                match kind {
+                    STATE => Self::State(decode_state(body).ok()?, signature),
+                    _ => Self::Receipt(decode_receipt(body).ok()?, signature),
+                }
+            }
+            _ => return None,
+        })
+    }
+}
+
 impl GroupSeal {
     pub(super) fn new(id: CastId, secret: &CastSecret) -> Self {
         Self { id, key: key("fontis cast 1 group", id, secret) }
     }
 
-    /// Appends the datagram of packet `number`, whose numbers never repeat.
-    pub(super) fn seal(&self, number: u64, packet: &GroupPacket, out: &mut Vec<u8>) {
+    /// Appends the datagram of packet `number`, whose numbers never repeat. Returns its digest.
+    pub(super) fn seal(&self, number: u64, packet: &GroupPacket, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         out.push(GROUP);
         out.extend_from_slice(&self.id);
         out.extend_from_slice(&number.to_be_bytes());
         let body = out.len();
-        match packet {
-            GroupPacket::Symbol(symbol) => {
-                out.push(SYMBOL);
-                encode_symbol(symbol, out);
-            }
-            GroupPacket::State(state) => {
-                out.push(STATE);
-                encode_state(state, out);
-            }
-            GroupPacket::Announcement(bytes) => {
-                out.push(ANNOUNCEMENT);
-                out.extend_from_slice(bytes);
-            }
-        }
+        packet.write(out);
+        let digest = digest(&out[start..body], &out[body..]);
         seal_tail(&self.key, number, start, body, out);
+        digest
     }
 
     /// Opens a datagram; `None` if it is none of this group's.
-    pub(super) fn open(&self, mut datagram: BytesMut) -> Option<(u64, GroupPacket)> {
+    pub(super) fn open(&self, mut datagram: BytesMut) -> Option<Opened> {
         if datagram.len() < GROUP_HEADER + TAG + 1 || datagram[0] != GROUP {
             return None;
         }
@@ -108,15 +218,9 @@ impl GroupSeal {
         let opened = self.key.open_in_place(nonce(number), Aad::from(&header[..]), &mut datagram);
         let length = opened.ok()?.len();
         datagram.truncate(length);
-        let mut body = datagram.freeze();
-        let kind = body.split_to(1)[0];
-        let packet = match kind {
-            SYMBOL => GroupPacket::Symbol(decode_symbol(body).ok()?),
-            STATE => GroupPacket::State(decode_state(body).ok()?),
-            ANNOUNCEMENT => GroupPacket::Announcement(body),
-            _ => return None,
-        };
-        Some((number, packet))
+        let digest = digest(&header, &datagram);
+        let packet = GroupPacket::read(datagram.freeze())?;
+        Some(Opened { number, digest, packet })
     }
 }
 
@@ -176,10 +280,10 @@ pub(crate) fn opens(bytes: &[u8]) {
     let number = 7;
     let mut inner = [&[GROUP][..], &id, &u64::to_be_bytes(number), bytes].concat();
     seal_tail(&group.key, number, 0, GROUP_HEADER, &mut inner);
-    if let Some((number, packet)) = group.open(inner[..].into()) {
+    if let Some(opened) = group.open(inner[..].into()) {
         let mut again = Vec::new();
-        group.seal(number, &packet, &mut again);
-        assert_eq!(group.open(again[..].into()), Some((number, packet)));
+        let digest = group.seal(number, &opened.packet, &mut again);
+        assert_eq!(group.open(again[..].into()), Some(Opened { digest, ..opened }));
     }
     // A report's own number is that of its datagram.
     let sequence = u64::from(bytes.first().copied().unwrap_or_default());
@@ -194,6 +298,8 @@ pub(crate) fn opens(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use ring::signature::KeyPair;
+
     use super::*;
 
     #[test]
@@ -202,8 +308,9 @@ mod tests {
         let data = Bytes::from_static(b"symbol");
         let packet = GroupPacket::Symbol(CastSymbol { visit: 1, block: 2, esi: 3, data });
         let mut out = Vec::new();
-        seal.seal(77, &packet, &mut out);
-        assert_eq!(seal.open(BytesMut::from(&out[..])), Some((77, packet)));
+        let digest = seal.seal(77, &packet, &mut out);
+        let opened = Opened { number: 77, digest, packet };
+        assert_eq!(seal.open(BytesMut::from(&out[..])), Some(opened));
         for i in 0..out.len() {
             let mut touched = BytesMut::from(&out[..]);
             touched[i] ^= 1;
@@ -211,6 +318,25 @@ mod tests {
         }
         let other = GroupSeal::new([1; 8], &[3; 32]);
         assert_eq!(other.open(BytesMut::from(&out[..])), None);
+    }
+
+    #[test]
+    fn what_the_sender_signed_is_its_own_under_its_number_alone() {
+        let key = Ed25519KeyPair::from_seed_unchecked(&[7; 32]).unwrap();
+        let signer = Signer(key.public_key().as_ref().try_into().unwrap());
+        let state = CastState { visit: 3, ..CastState::default() };
+        let receipt = CastReceipt { first: 9, digests: vec![1, 2, 3] };
+        let state = GroupPacket::state([1; 8], 7, state, &key);
+        let receipt = GroupPacket::receipt([1; 8], 7, receipt, &key);
+        for packet in [&state, &receipt] {
+            assert!(packet.is_of([1; 8], 7, &signer));
+            assert!(!packet.is_of([2; 8], 7, &signer));
+            assert!(!packet.is_of([1; 8], 8, &signer));
+            assert!(!packet.is_of([1; 8], 7, &Signer([5; 32])));
+        }
+        let GroupPacket::State(state, signature) = state else { panic!() };
+        let touched = GroupPacket::State(CastState { visit: 4, ..state }, signature);
+        assert!(!touched.is_of([1; 8], 7, &signer));
     }
 
     #[test]
