@@ -1,6 +1,7 @@
 //! Tests of the simulator from outside.
 
 mod calls;
+mod cast;
 mod control;
 mod corpus;
 mod dccp;

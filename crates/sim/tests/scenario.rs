@@ -272,6 +272,10 @@ fn every_key_is_read_with_its_default() {
                     "[[link]]\nfrom = \"a\"\nto = \"b\"\n{line}\n[[flow]]\nfrom = \"a\"\nto = \"b\""
                 )
             }
+            "host" => format!(
+                "[[host]]\nname = \"a\"\n{line}\n[[link]]\nfrom = \"a\"\nto = \"b\"\n\
+                 [[flow]]\nfrom = \"a\"\nto = \"b\""
+            ),
             "swarm" if key.name != "peers" => format!("[swarm]\npeers = 3\n{line}"),
             table => format!("[{table}]\n{line}"),
         };

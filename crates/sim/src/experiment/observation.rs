@@ -23,6 +23,10 @@ pub trait Observed {
     fn metrics(&self, _subject: usize) -> Vec<(&'static str, f64)> {
         Vec::new()
     }
+    /// The same of the sender of a flow to a group, of which each receiver is a subject.
+    fn group_metrics(&self, _flow: usize) -> Vec<(&'static str, f64)> {
+        Vec::new()
+    }
     /// The messages of a flow, if its application sends messages.
     fn messages(&self, _flow: usize) -> Option<MessageLog> {
         None
@@ -42,6 +46,8 @@ pub struct Outcome {
     pub milestones: Vec<Milestones>,
     /// What transports alone count, by subject.
     pub metrics: Vec<Vec<(&'static str, f64)>>,
+    /// The same of senders to groups, by flow.
+    pub group_metrics: Vec<Vec<(&'static str, f64)>>,
     /// By flow.
     pub messages: Vec<Option<MessageLog>>,
 }
@@ -191,6 +197,7 @@ impl Observation {
         Outcome {
             milestones: (0..self.subjects.len()).map(|at| running.milestones(at)).collect(),
             metrics: (0..self.subjects.len()).map(|at| running.metrics(at)).collect(),
+            group_metrics: (0..flows).map(|flow| running.group_metrics(flow)).collect(),
             messages: (0..flows).map(|flow| running.messages(flow)).collect(),
         }
     }
@@ -223,9 +230,7 @@ impl Observation {
             if now.symbols > 0 {
                 self.put("wasted_symbols", name, metrics::wasted_symbols(now.wasted, now.symbols));
             }
-            for (metric, value) in outcome.metrics.get(index).into_iter().flatten() {
-                self.put(metric, name, *value);
-            }
+            self.put_counted(experiment, outcome, index, subject);
             if let (Some(log), Some(deadline)) =
                 (&outcome.messages[subject.flow], spec.application.deadline())
             {
@@ -309,6 +314,23 @@ impl Observation {
 
     fn put(&mut self, metric: &str, subject: &str, value: f64) {
         self.recording.put(metric, subject, value);
+    }
+
+    /// What the transport alone counts at a receiver, and with the first of a group at the sender.
+    fn put_counted(
+        &mut self,
+        experiment: &Experiment,
+        outcome: &Outcome,
+        index: usize,
+        subject: &Subject,
+    ) {
+        for (metric, value) in outcome.metrics.get(index).into_iter().flatten() {
+            self.put(metric, subject.name(experiment), *value);
+        }
+        let of_group = outcome.group_metrics.get(subject.flow).filter(|_| subject.receiver == 0);
+        for (metric, value) in of_group.into_iter().flatten() {
+            self.put(metric, &experiment.flows[subject.flow].name, *value);
+        }
     }
 
     fn put_messages(&mut self, name: &str, messages: &MessageMetrics) {

@@ -3,6 +3,8 @@
 mod observed;
 mod paths;
 
+use std::collections::BTreeSet;
+
 use fontis_base::{Address, Duration, FlowId, Stream, Time};
 use fontis_net::LinkConfig;
 use fontis_proto::qlog::Records;
@@ -13,7 +15,7 @@ use crate::experiment::observation::Observation;
 use crate::experiment::spec::{Destination, End, Experiment, FlowSpec, InterfaceIndex, Subject};
 use crate::experiment::swarm;
 use crate::host::controller::{Controlled, Controller};
-use crate::host::identity::EndpointIdentity;
+use crate::host::identity::{EndpointIdentity, Stay};
 use crate::host::table::{AnyHost, FlowContext, Hosts, SharedConfigs};
 use crate::recording::Recording;
 use crate::world::World;
@@ -320,13 +322,16 @@ impl<'a> Running<'a> {
 
     /// Carries out the changes of groups that are due.
     fn change_groups(&mut self, now: Time) {
+        let mut changed = BTreeSet::new();
         while let Some(change) = self.changes.pop_if(|change| change.at <= now) {
             let Change { group, back, joins, .. } = change;
             match joins {
-                true => self.groups.join(&mut self.world, group, back),
-                false => self.groups.leave(&mut self.world, group, back),
+                true => self.groups.join(group, back),
+                false => self.groups.leave(group, back),
             }
+            changed.insert(group);
         }
+        changed.into_iter().for_each(|group| self.groups.route(&mut self.world, group));
     }
 
     fn all_done(&self) -> bool {
@@ -334,8 +339,10 @@ impl<'a> Running<'a> {
             self.experiment.flows.iter().enumerate().filter(|(_, flow)| flow.has_end());
         with_end.all(|(flow, _)| {
             let ends = &self.flows[flow];
-            let host = self.world.element(ends.receiver.node).endpoint(FlowId(flow as u32));
-            host.is_none_or(|host| host.is_done())
+            core::iter::once(&ends.receiver).chain(&ends.others).all(|end| {
+                let host = self.world.element(end.node).endpoint(FlowId(flow as u32));
+                host.is_none_or(|host| host.is_done())
+            })
         })
     }
 
@@ -452,6 +459,7 @@ impl Builder<'_> {
                 EndpointIdentity { number, local: *address, peer: local, flow, class }
             })
             .collect();
+        let stays: Vec<Stay> = experiment.members(spec).into_iter().map(|(_, stay)| stay).collect();
         let paths = self.paths(spec, local, addresses[0]);
         let context = FlowContext {
             paths: &paths,
@@ -462,6 +470,7 @@ impl Builder<'_> {
             application: &spec.application,
             sender,
             receivers: &receivers,
+            stays: &stays,
             more_than_fits: experiment.more_than_fits(spec),
             wire: experiment.wire,
             controller: self.controller,

@@ -1,5 +1,6 @@
 //! The description of one run.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fontis_base::{Duration, Rate, Size, Time};
@@ -7,6 +8,7 @@ use fontis_net::{FlowFacts, Limit, LinkConfig};
 
 use crate::app::Application;
 use crate::host::controller::ControllerConfig;
+use crate::host::identity::Stay;
 use crate::host::table::Transport;
 use crate::swarm::SwarmSpec;
 use crate::world::graph::Graph;
@@ -214,17 +216,32 @@ impl Experiment {
     pub fn receivers(&self, flow: &FlowSpec) -> Vec<End> {
         match &flow.to {
             Destination::One(end) => vec![end.clone()],
-            Destination::Group(group) => {
-                let mut ends: Vec<InterfaceIndex> = Vec::new();
-                for member in &self.groups[*group].members {
-                    let is_sender = flow.from.machine() == Some(member.at.machine);
-                    if !is_sender && !ends.contains(&member.at) {
-                        ends.push(member.at);
-                    }
-                }
-                ends.into_iter().map(End::Shared).collect()
+            Destination::Group(_) => {
+                self.members(flow).into_iter().map(|(at, _)| End::Shared(at)).collect()
             }
         }
+    }
+
+    /// The members of a flow's group, each once and without the flow's sender, and when each is
+    /// there: from its first joining to its last leaving.
+    pub fn members(&self, flow: &FlowSpec) -> Vec<(InterfaceIndex, Stay)> {
+        let Destination::Group(group) = flow.to else { return Vec::new() };
+        let mut members: Vec<(InterfaceIndex, Stay)> = Vec::new();
+        let mut places = BTreeMap::new();
+        for MemberSpec { at, join, leave } in &self.groups[group].members {
+            if flow.from.machine() == Some(at.machine) {
+                continue;
+            }
+            let place = *places.entry(*at).or_insert(members.len());
+            match members.get_mut(place) {
+                None => members.push((*at, Stay { from: *join, to: *leave })),
+                Some((_, stay)) => {
+                    stay.from = stay.from.min(*join);
+                    stay.to = stay.to.zip(*leave).map(|(one, other)| one.max(other));
+                }
+            }
+        }
+        members
     }
 
     /// The rows of a recording's sample: every receiver of every flow.

@@ -1,6 +1,6 @@
-//! The identity of one end of a flow.
+//! The identity of one end of a flow, and when it is there.
 
-use fontis_base::{Address, FlowId};
+use fontis_base::{Address, FlowId, Time};
 
 /// One end of a flow: its addresses, and the number that its packets' identifiers begin with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,4 +15,13 @@ pub struct EndpointIdentity {
     pub flow: FlowId,
     /// The traffic class of its packets.
     pub class: u8,
+}
+
+/// When a receiver is a member of its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// It comes then.
+    pub from: Time,
+    /// It leaves for good then, if it does.
+    pub to: Option<Time>,
 }

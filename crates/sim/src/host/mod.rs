@@ -3,6 +3,7 @@
 //! Start here: a [`Host`] is a node that packets begin and end at, and that answers an experiment's
 //! questions. [`table`] lists the transports; each has a file here that constructs its hosts.
 
+pub mod cast;
 pub mod controller;
 pub mod datagram;
 pub mod dccp;

@@ -2,10 +2,13 @@
 
 use core::any::Any;
 use core::fmt;
+use std::sync::Arc;
 
 use fontis_base::Rate;
 use fontis_proto::tcp::Segment;
 use fontis_proto::{dccp, dfcp, published, sctp};
+
+use crate::host::cast::packet::CastPacket;
 
 /// What simulated packets carry: typed protocol packets, no bytes. What is large and rare is boxed:
 /// packets move from queue to queue, and one takes a line of the cache.
@@ -21,6 +24,8 @@ pub enum Payload {
     Sctp(Box<sctp::SctpPacket>),
     /// A packet of the DFCP of 2015.
     Published(Box<published::PublishedPacket>),
+    /// A packet of a cast, of which the copies for a group's members are one.
+    Cast(Arc<CastPacket>),
     /// What a controller tells a sender: how fast to send.
     Rate(Rate),
     /// What a sender tells a controller: whether it has something to send.

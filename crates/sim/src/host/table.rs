@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::app::Application;
 use crate::app::message::MessageLog;
 use crate::host::Host;
-use crate::host::identity::EndpointIdentity;
+use crate::host::identity::{EndpointIdentity, Stay};
 use crate::host::payload::Payload;
 use crate::host::tcp::TcpHost;
 use crate::settings::catalogue::TableRow;
@@ -129,6 +129,8 @@ pub struct FlowContext<'a> {
     pub sender: EndpointIdentity,
     /// Its receivers: one, or the members of a group.
     pub receivers: &'a [EndpointIdentity],
+    /// When each of them is a member of the group; none if the flow has no group.
+    pub stays: &'a [Stay],
     /// Its paths beside the first, which leads from the sender to the first receiver.
     pub paths: &'a [FlowPath],
     /// More bytes than it can send while the run lasts.

@@ -255,7 +255,34 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
         "wasted_symbols",
         "",
         "flow",
-        "DFCP's symbols and SCTP's chunks received in vain, relative to all received",
+        "symbols of DFCP and of casts and SCTP's chunks received in vain, relative to all received",
+    ),
+    (
+        "object_rate",
+        "Mbit/s",
+        "flow",
+        "cast: bytes of the object relative to the time from asking for it to having it",
+    ),
+    ("group_loss", "", "flow", "cast: share of the group's packets that did not come"),
+    (
+        "limiting_share",
+        "",
+        "flow",
+        "cast: share of the time that the sender's states name this receiver as the one that \
+         bounds the rate",
+    ),
+    (
+        "symbols_sent",
+        "",
+        "flow",
+        "cast: symbols that the sender sent, relative to source symbols of head and body, if it \
+         sent as many",
+    ),
+    (
+        "report_share",
+        "",
+        "flow",
+        "cast: bytes of reports that the sender got, relative to bytes that it sent to the group",
     ),
     (
         "window_blocked",

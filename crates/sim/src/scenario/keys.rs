@@ -319,8 +319,16 @@ const LINK: &[Key] = &[
     key("link", "corrupt", Probability, "0", "in how many packets a bit is flipped"),
 ];
 
-const HOST: &[Key] =
-    &[key("host", "name", Text, "", "the host's name; routers and hosts share one name space")];
+const HOST: &[Key] = &[
+    key("host", "name", Text, "", "the host's name; routers and hosts share one name space"),
+    key(
+        "host",
+        "count",
+        Count,
+        "1",
+        "how many such hosts there are: NAME.1 and so on, each with links of its own like those of NAME; as a group's member NAME is all of them",
+    ),
+];
 
 const GROUP: &[Key] = &[
     key("group", "name", Text, "", "the group's name, in the name space of routers and hosts"),

@@ -39,20 +39,18 @@ impl Groups {
         self.route(world, group);
     }
 
-    /// The interface that link `back` leads to joins a group.
-    pub fn join(&mut self, world: &mut World, group: Address, back: usize) {
+    /// The interface that link `back` leads to joins a group, when it is [routed](Self::route).
+    pub fn join(&mut self, group: Address, back: usize) {
         self.members.entry(group).or_default().insert(back);
-        self.route(world, group);
     }
 
-    /// The interface that link `back` leads to leaves a group.
-    pub fn leave(&mut self, world: &mut World, group: Address, back: usize) {
+    /// The interface that link `back` leads to leaves a group, when it is [routed](Self::route).
+    pub fn leave(&mut self, group: Address, back: usize) {
         self.members.entry(group).or_default().remove(&back);
-        self.route(world, group);
     }
 
     /// Tells all routers the ways to the members of a group.
-    fn route(&self, world: &mut World, group: Address) {
+    pub fn route(&self, world: &mut World, group: Address) {
         let graph = Graph {
             forwards: self.switches.iter().map(Option::is_some).collect(),
             links: self.links.iter().map(|link| (link.from, link.to)).collect(),

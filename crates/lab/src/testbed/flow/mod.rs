@@ -33,7 +33,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
     match COUNTERPARTS.iter().find(|(name, _)| *name == row.name) {
         Some((_, start)) => start(stage, place),
         None => Err(TestbedError::Unsupported(format!(
-            "{}: {} is for the simulator only: it knows no sockets",
+            "{}: {} has no counterpart on the testbed: use fontis sim",
             place.spec.name, row.name
         ))),
     }
@@ -47,8 +47,8 @@ mod tests {
 
     #[test]
     fn every_transport_of_the_simulator_has_a_counterpart_or_is_known_to_have_none() {
-        /// This kernel has neither.
-        const SIMULATED_ONLY: [&str; 2] = ["DCCP", "SCTP"];
+        /// This kernel has no DCCP and no SCTP.
+        const SIMULATED_ONLY: [&str; 3] = ["DCCP", "SCTP", "cast"];
         for row in TRANSPORTS {
             let has = COUNTERPARTS.iter().any(|(name, _)| *name == row.name);
             assert_ne!(has, SIMULATED_ONLY.contains(&row.name), "{}", row.name);

@@ -92,6 +92,7 @@ fn hosts(place: &Place<'_>) -> Hosts {
         application: &spec.application,
         sender: identity(1, local, peer),
         receivers: &[identity(2, peer, local)],
+        stays: &[],
         paths: &[],
         more_than_fits: place.experiment.more_than_fits(spec),
         wire: false,

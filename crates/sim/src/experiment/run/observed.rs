@@ -1,13 +1,22 @@
 //! What is read from a run in virtual time.
 
 use fontis_base::distance::NEXT_FLOW;
-use fontis_base::{Prefetch, Time};
+use fontis_base::{FlowId, Prefetch, Time};
 use fontis_net::LinkStats;
 
 use super::{Endpoint, Running};
 use crate::app::message::MessageLog;
 use crate::experiment::observation::Observed;
+use crate::experiment::spec::Destination;
 use crate::host::{Counters, Milestones};
+
+impl Running<'_> {
+    /// What the transport of one end of a flow alone counts.
+    fn metrics_of(&self, flow: FlowId, end: Endpoint) -> Vec<(&'static str, f64)> {
+        let host = self.world.element(end.node).endpoint(flow);
+        host.map_or_else(Vec::new, |host| host.metrics(self.world.now()))
+    }
+}
 
 impl Observed for Running<'_> {
     fn now(&self) -> Time {
@@ -41,18 +50,23 @@ impl Observed for Running<'_> {
 
     fn metrics(&self, subject: usize) -> Vec<(&'static str, f64)> {
         let (flow, sender, receiver) = self.ends(subject);
-        let now = self.world.now();
-        let read = |end: Endpoint| {
-            let host = self.world.element(end.node).endpoint(flow);
-            host.map_or_else(Vec::new, |host| host.metrics(now))
-        };
-        let mut metrics = read(sender);
-        for (name, value) in read(receiver) {
+        if self.subjects[subject].name.is_some() {
+            return self.metrics_of(flow, receiver);
+        }
+        let mut metrics = self.metrics_of(flow, sender);
+        for (name, value) in self.metrics_of(flow, receiver) {
             if metrics.iter().all(|(known, _)| *known != name) {
                 metrics.push((name, value));
             }
         }
         metrics
+    }
+
+    fn group_metrics(&self, flow: usize) -> Vec<(&'static str, f64)> {
+        match self.experiment.flows[flow].to {
+            Destination::One(_) => Vec::new(),
+            Destination::Group(_) => self.metrics_of(FlowId(flow as u32), self.flows[flow].sender),
+        }
     }
 
     fn messages(&self, flow: usize) -> Option<MessageLog> {

@@ -2,6 +2,7 @@
 //! the reading of packets.
 
 pub mod capture;
+pub mod cast;
 pub mod command;
 pub mod datagrams;
 pub mod dccp;
@@ -21,6 +22,7 @@ pub const TRANSPORTS: &[&TransportRow] = &[
     &published::ROW,
     &dccp::ROW,
     &sctp::ROW,
+    &cast::ROW,
     &datagrams::ROW,
     &command::ROW,
 ];

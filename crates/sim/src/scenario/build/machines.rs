@@ -10,7 +10,58 @@ use crate::settings::error::{ScenarioError, invalid};
 use crate::settings::reader::Reader;
 use crate::settings::suggestion::closest;
 
+/// The most hosts that one `[[host]]` stands for.
+const MOST_ALIKE: u64 = 20_000;
+
 impl Topology {
+    /// Reads which `[[host]]` stand for several.
+    pub(super) fn read_families(&mut self, read: Reader<'_>) -> Result<(), ScenarioError> {
+        for entry in &read.settings.hosts {
+            let read = read.of("host", entry);
+            let (name, count) = (read.text("host.name"), read.count("host.count"));
+            if !(1..=MOST_ALIKE).contains(&count) {
+                return invalid(format!("host {name:?}: host.count must be 1 to {MOST_ALIKE}"));
+            }
+            if count > 1 {
+                self.families.insert(name, count);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many links a `[[link]]` between these stands for: one for each host of a family.
+    pub(super) fn count(&self, ends: &[String; 2]) -> u64 {
+        ends.iter().filter_map(|end| self.families.get(end)).copied().max().unwrap_or(1)
+    }
+
+    /// The name and the ends of the link at a place among those that a `[[link]]` stands for.
+    pub(super) fn of_family(
+        &self,
+        ends: &[String; 2],
+        name: &str,
+        at: u64,
+    ) -> (String, [String; 2]) {
+        let numbered = |text: &String| match self.families.contains_key(text) {
+            true => alike(text, at),
+            false => text.clone(),
+        };
+        let of = [numbered(&ends[0]), numbered(&ends[1])];
+        let name = match (name.is_empty(), of == *ends) {
+            (true, _) => format!("{}-{}", of[0], of[1]),
+            (false, true) => name.to_owned(),
+            (false, false) => alike(name, at),
+        };
+        (name, of)
+    }
+
+    /// The hosts that a name stands for.
+    fn family(&self, name: &str) -> Vec<String> {
+        match self.families.get(name) {
+            Some(count) => (0..*count).map(|at| alike(name, at)).collect(),
+            None => vec![name.to_owned()],
+        }
+    }
+
     /// Reads `[[host]]`: each link that begins at a host is an interface.
     pub(super) fn read_machines(&mut self, read: Reader<'_>) -> Result<(), ScenarioError> {
         for (number, entry) in (1..).zip(&read.settings.hosts) {
@@ -18,16 +69,9 @@ impl Topology {
             if name.is_empty() || name.contains('/') {
                 return invalid(format!("host {number} needs a \"name\" without a slash"));
             }
-            if self.machines.iter().any(|machine| machine.name == name) {
-                return invalid(format!("two hosts are called {name:?}"));
+            for name in self.family(&name) {
+                self.add_machine(name)?;
             }
-            let Some(vertex) = self.names.iter().position(|known| *known == name) else {
-                let hint = closest(&name, self.names.iter().cloned());
-                let hint = hint.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
-                return invalid(format!("no link begins at host {name:?}{hint}"));
-            };
-            let interfaces = interfaces(&self.links, &name, vertex)?;
-            self.machines.push(MachineSpec { name, vertex, interfaces });
         }
         for link in &self.links {
             let [from, to] = [link.from, link.to].map(|vertex| self.machine_at(vertex));
@@ -39,6 +83,20 @@ impl Topology {
                 ));
             }
         }
+        Ok(())
+    }
+
+    fn add_machine(&mut self, name: String) -> Result<(), ScenarioError> {
+        if self.machines.iter().any(|machine| machine.name == name) {
+            return invalid(format!("two hosts are called {name:?}"));
+        }
+        let Some(vertex) = self.names.iter().position(|known| *known == name) else {
+            let hint = closest(&name, self.names.iter().cloned());
+            let hint = hint.map_or(String::new(), |near| format!("; did you mean {near:?}?"));
+            return invalid(format!("no link begins at host {name:?}{hint}"));
+        };
+        let interfaces = interfaces(&self.links, &name, vertex)?;
+        self.machines.push(MachineSpec { name, vertex, interfaces });
         Ok(())
     }
 
@@ -55,7 +113,8 @@ impl Topology {
                 return invalid(format!("two of routers, hosts and groups are called {name:?}"));
             }
             let mut members = Vec::new();
-            for member in read.list("group.members") {
+            let listed = read.list("group.members");
+            for member in listed.iter().flat_map(|member| self.family(member)) {
                 let at = self.member(&name, &member)?;
                 members.push(MemberSpec { at, join: Time::ZERO, leave: None });
             }
@@ -88,17 +147,19 @@ impl Topology {
         group: &str,
         key: &str,
     ) -> Result<Vec<(Time, InterfaceIndex)>, ScenarioError> {
-        let entries = read.list(&format!("group.{key}"));
-        let entries = entries.iter().map(|text| {
+        let mut changes = Vec::new();
+        for text in read.list(&format!("group.{key}")) {
             let parsed = text.split_once(':');
             let parsed = parsed.and_then(|(at, host)| Some((at.trim().parse().ok()?, host.trim())));
             let Some((at, host)) = parsed else {
                 return invalid(format!("group.{key}: {text:?} must be TIME:HOST"));
             };
             let at: Duration = at;
-            Ok((Time::ZERO + at, self.member(group, host)?))
-        });
-        entries.collect()
+            for host in self.family(host) {
+                changes.push((Time::ZERO + at, self.member(group, &host)?));
+            }
+        }
+        Ok(changes)
     }
 
     /// The interface of a group's member: the one named, or the host's first.
@@ -192,6 +253,11 @@ impl Topology {
         };
         Ok(Place { vertex, interface: Some(InterfaceIndex { machine, interface }) })
     }
+}
+
+/// The name of the host or link at a place among those that are alike, as flows of a count have it.
+fn alike(name: &str, at: u64) -> String {
+    format!("{name}.{}", at + 1)
 }
 
 /// The interfaces of a host: each link that begins there, with the next link back from the same

@@ -1,5 +1,7 @@
 //! From `[topology]`, `[[link]]`, `[[host]]` and `[[group]]` to a network.
 
+use std::collections::BTreeMap;
+
 use fontis_base::{Duration, Probability, Rate, Size};
 use fontis_net::{
     DelayChange, DelaySchedule, LinkConfig, Loss, QueueKind, QueueOptions, RateChange, Schedule,
@@ -19,6 +21,8 @@ pub(super) struct Topology {
     pub(super) groups: Vec<GroupSpec>,
     /// The names of routers and machines, of a network of links.
     pub(super) names: Vec<String>,
+    /// How many hosts each `[[host]]` stands for, by its name, of those that stand for several.
+    pub(super) families: BTreeMap<String, u64>,
     kind: Kind,
     /// The bottleneck's rate; of several, the first one's; of links of one's own, the highest.
     pub(super) rate: Rate,
@@ -79,6 +83,7 @@ impl Topology {
             machines: Vec::new(),
             groups: Vec::new(),
             names: Vec::new(),
+            families: BTreeMap::new(),
             kind,
             rate: Rate::MAX,
             access: Rate::MAX,
@@ -87,6 +92,7 @@ impl Topology {
         };
         match kind {
             Kind::Links => {
+                topology.read_families(read)?;
                 topology.read_links(read)?;
                 topology.read_machines(read)?;
                 topology.read_groups(read)?;
@@ -197,14 +203,7 @@ impl Topology {
             if ends[0] == ends[1] {
                 return invalid(format!("link {number} leads from {:?} to itself", ends[0]));
             }
-            let name = match read.text("link.name") {
-                name if name.is_empty() => format!("{}-{}", ends[0], ends[1]),
-                name => name,
-            };
-            if self.links.iter().any(|link| link.name == name) {
-                return invalid(format!("two links are called {name:?}: give them names"));
-            }
-            let [from, to] = ends.map(|end| self.vertex(end));
+            let name = read.text("link.name");
             let buffer = read
                 .buffer("link.buffer")
                 .or_else(|| read.buffer("topology.buffer"))
@@ -216,17 +215,37 @@ impl Topology {
             if config.rate < Rate::MAX && is_faster {
                 self.rate = config.rate;
             }
-            let bottleneck = read.flag("link.record");
-            let back = (!read.flag("link.one_way")).then(|| LinkSpec {
-                name: format!("{name}.back"),
-                from: to,
-                to: from,
-                config: config.clone(),
-                bottleneck,
-            });
-            self.links.push(LinkSpec { name, from, to, config, bottleneck });
-            self.links.extend(back);
+            let (record, one_way) = (read.flag("link.record"), read.flag("link.one_way"));
+            let names = (0..self.count(&ends)).map(|at| self.of_family(&ends, &name, at));
+            for (name, ends) in names.collect::<Vec<_>>() {
+                self.add_link(name, ends, &config, record, one_way)?;
+            }
         }
+        Ok(())
+    }
+
+    /// Adds a link, and the one like it that leads back.
+    fn add_link(
+        &mut self,
+        name: String,
+        ends: [String; 2],
+        config: &LinkConfig,
+        bottleneck: bool,
+        one_way: bool,
+    ) -> Result<(), ScenarioError> {
+        if self.links.iter().any(|link| link.name == name) {
+            return invalid(format!("two links are called {name:?}: give them names"));
+        }
+        let [from, to] = ends.map(|end| self.vertex(end));
+        let back = (!one_way).then(|| LinkSpec {
+            name: format!("{name}.back"),
+            from: to,
+            to: from,
+            config: config.clone(),
+            bottleneck,
+        });
+        self.links.push(LinkSpec { name, from, to, config: config.clone(), bottleneck });
+        self.links.extend(back);
         Ok(())
     }
 
