@@ -163,7 +163,7 @@ impl LiveReceiver {
     pub fn take(&mut self, now: Time) -> Option<LiveEvent> {
         let next = self.next?;
         if let Some(OpenBlock { state: Filling::Whole(_), .. }) = self.open.get(&next) {
-            self.next = Some(next + 1);
+            self.next = Some(next.saturating_add(1));
             let open = self.open.remove(&next)?;
             self.held -= u64::from(open.shape.len());
             let Filling::Whole(data) = open.state else { return None };
@@ -178,7 +178,9 @@ impl LiveReceiver {
         }
         // Nothing before the block whose time is over comes any more.
         let late = match self.open.first_key_value() {
-            Some((block, open)) if matches!(open.state, Filling::Open(_)) => block + 1,
+            Some((block, open)) if matches!(open.state, Filling::Open(_)) => {
+                block.saturating_add(1)
+            }
             Some((block, _)) => *block,
             None => self.end?,
         };
