@@ -63,6 +63,11 @@ impl Group {
         self.members.values().all(|member| member.is_done)
     }
 
+    /// Those who lack something.
+    pub(super) fn open(&self) -> usize {
+        self.members.values().filter(|member| !member.is_done).count()
+    }
+
     pub(super) fn members(&self) -> impl Iterator<Item = (u32, &CastMember)> {
         self.members.iter().map(|(id, member)| (*id, member))
     }
@@ -141,7 +146,7 @@ impl Group {
 
     /// How receivers are to speak while symbols leave at `rate`.
     pub(super) fn timing(&self, rate: Rate) -> Timing {
-        let open = self.members.values().filter(|member| !member.is_done).count() as u64;
+        let open = self.open() as u64;
         let budget = rate.as_bps() as f64 / 8.0 * self.report_share;
         let each = |speakers: u64| (speakers * REPORT) as f64 / budget.max(1.0) * 1000.0;
         let round_trip = self.longest_round_trip().as_micros();

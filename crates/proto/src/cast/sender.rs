@@ -30,6 +30,8 @@ pub enum CastTransmit {
 const MOST_PLANNED: usize = 160;
 /// Blocks of one report whose needs are taken; later reports tell of the others.
 const MOST_NEEDS: u32 = 4096;
+/// The whole head, this often, may be sent for one receiver before first visits.
+const HEAD_TIMES: u64 = 2;
 /// States after one another when nothing is left: a state may be lost.
 const IDLE_STATES: u32 = 5;
 /// The time between states while nothing happens.
@@ -161,12 +163,15 @@ impl CastSender {
         let usual = self.group.usual_loss();
         // Whoever says more than a path explains gets its part when the others have theirs.
         let most_soon = self.agenda.most_soon(usual);
+        let most_of_head = HEAD_TIMES * self.shape.symbols_of(0, self.shape.head_blocks());
         let (mut left, mut soon, mut later) = (MOST_NEEDS, 0, 0);
         for need in &report.needs {
             let blocks = need.blocks.min(left);
             left -= blocks;
             for block in need.first..need.first.saturating_add(blocks).min(self.shape.blocks()) {
-                let waits = caused_soon + soon > most_soon;
+                // Without the head a receiver cannot store anything.
+                let in_head = block < self.shape.head_blocks();
+                let waits = caused_soon + soon > most_soon + if in_head { most_of_head } else { 0 };
                 let whose = Whose { loss, usual, waits };
                 let more = self.agenda.need(block, need.symbols, report.visit, whose);
                 soon += u64::from(more.soon);
@@ -209,7 +214,7 @@ impl CastSender {
         }
         if self.is_sending() {
             if self.rate.adapts() {
-                self.rate.pass(now, self.round_trip);
+                self.rate.pass(now, self.round_trip, || self.group.open());
                 self.pacer.set_rate(self.rate.rate());
             }
             if self.current.is_none() {
