@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use fontis_proto::cast::{
-    decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
-    encode_state, encode_symbol,
+    decode_live_symbol, decode_receipt, decode_report, decode_state, decode_symbol,
+    encode_live_symbol, encode_receipt, encode_report, encode_state, encode_symbol,
 };
 
 /// What is not sealed is not opened; whatever is read is written so that it reads the same.
@@ -14,6 +14,11 @@ pub(crate) fn run(data: &[u8]) {
     if let Ok(symbol) = decode_symbol(bytes.clone()) {
         encode_symbol(&symbol, &mut again);
         assert_eq!(again, data, "a symbol has one form");
+    }
+    if let Ok(symbol) = decode_live_symbol(bytes.clone()) {
+        again.clear();
+        encode_live_symbol(&symbol, &mut again);
+        assert_eq!(again, data, "a symbol of a stream has one form");
     }
     if let Ok(receipt) = decode_receipt(bytes.clone()) {
         again.clear();

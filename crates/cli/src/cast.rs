@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fontis::transfer::{
-    CastGroup, CastOptions, CastStatus, Caster, FileServer, OneWayOptions, OneWaySender,
-    ServerEvent,
+    CastGroup, CastOptions, CastStatus, Caster, Casting, FileServer, LiveCaster, LiveOptions,
+    OneWayOptions, OneWaySender, ServerEvent,
 };
 use fontis::udp::is_source_specific;
-use fontis::{SourceOptions, Url};
+use fontis::{Secret, SourceOptions, Url};
 use fontis_base::{Probability, Rate};
 use fontis_proto::cast::CastRate;
 use fontis_proto::rate::RateKind;
@@ -42,12 +42,12 @@ const TICKS_OF_A_LINE: u32 = 20;
 /// Prints a URL for each address under which others reach this machine. Receivers take part with
 /// fontis join, at any time; who comes late loses nothing. Every repair serves all of them: what is
 /// sent hardly grows with their number. A receiver with a worse path than the others delays nobody.
-/// Who does not hear the group is served over a connection of its own. Listens on UDP port 4435 by
-/// default; a firewall must permit it, and reports to another port.
+/// Who does not hear the group is served over a connection of its own, but not with a stream.
+/// Listens on UDP port 4435 by default; a firewall must permit it, and reports to another port.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file or folder
+    /// The file or folder; - is a stream, which is read from standard input while it is sent
     path: PathBuf,
     /// The multicast group and its port, as in 239.255.1.2:4436 or [ff15::1234]:4436; of a group in
     /// 232.0.0.0/8 routers ask for this machine's packets only [default: one of 239.255.0.0/16,
@@ -92,6 +92,10 @@ pub(crate) struct Args {
     /// Ctrl-C]
     #[arg(long, value_name = "N", requires = "one_way")]
     rounds: Option<u32>,
+    /// With -, the time after which a part of the stream is skipped that has not come; that of the
+    /// path is not counted. A quarter of it goes by before a part leaves
+    #[arg(long, value_name = "TIME", value_parser = latency)]
+    latency: Option<fontis_base::Duration>,
     /// Send to everybody who knows this machine's public key: the URL contains no secret
     #[arg(long, help_heading = SECURITY)]
     public: bool,
@@ -118,6 +122,8 @@ Examples:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
   Through a data diode, twice, at a loss of up to 20 %:
     fontis cast backup.tar --one-way --loss 20% --rounds 2 --rate 100mbit
+  A stream while it is made, repaired for two seconds:
+    arecord -f cd | fontis cast - --rate 3mbit --latency 2s
   Where multicast does not pass; each receiver sends on to the others what it has:
     fontis cast image.iso --swarm
   Over routers that forward a group of one source:
@@ -140,6 +146,14 @@ fn fixed_rate(text: &str) -> Result<Rate, String> {
         Ok(rate) => Ok(rate),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The latency of a stream.
+const LATENCY: fontis_base::Duration = fontis_base::Duration::from_secs(2);
+
+/// Reads a latency.
+fn latency(text: &str) -> Result<fontis_base::Duration, String> {
+    text.parse().map_err(|error| format!("{error}; write something like 500ms or 2s"))
 }
 
 /// Reads a share of packets below 90 %.
@@ -171,11 +185,24 @@ fn chosen_rate(args: &Args) -> Result<CastRate, Failure> {
     }
 }
 
+/// The path without links, of what is there.
+fn opened(path: &Path) -> Result<PathBuf, Failure> {
+    let cannot = |error| Failure::Failed(format!("cannot open {}: {error}", path.display()));
+    path.canonicalize().map_err(cannot)
+}
+
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let path = args.path.canonicalize().map_err(|error| {
-        Failure::Failed(format!("cannot open {}: {error}", args.path.display()))
-    })?;
+    let is_stream = args.path.as_os_str() == "-";
+    if is_stream && (args.one_way || args.swarm) {
+        let text = "a stream goes to a group that answers: leave --one-way and --swarm out";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if args.latency.is_some() && !is_stream {
+        let text = "--latency is for a stream: write - for the path, and feed standard input";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let path = if is_stream { args.path.clone() } else { opened(&args.path)? };
     if args.receivers == Some(0) {
         let text = "--receivers 0 sends nothing to nobody: leave it out, or name a number";
         return Err(Failure::Usage(text.to_owned()));
@@ -194,6 +221,31 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         });
     }
     cast(args, &path)
+}
+
+/// The rate of a stream.
+fn live_rate(rate: CastRate) -> Result<Rate, Failure> {
+    match rate {
+        CastRate::Fixed(rate) => Ok(rate),
+        CastRate::Tfmcc { .. } => {
+            let text = "a stream is sent as fast as it is made: name the rate that the path \
+                        bears, as in --rate 5mbit";
+            Err(Failure::Usage(text.to_owned()))
+        }
+    }
+}
+
+/// What casts the file or folder at `path`.
+async fn caster(
+    path: &Path,
+    selection: SourceOptions,
+    options: CastOptions,
+) -> Result<Casting, Failure> {
+    let path = path.to_owned();
+    let work = move || Caster::new(&path, &selection, options);
+    let made = tokio::task::spawn_blocking(work).await;
+    let failed = || Failure::Failed("internal error: a worker failed".to_owned());
+    Ok(made.map_err(|_| failed())??.into())
 }
 
 /// Casts to a group.
@@ -226,21 +278,27 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
         let options = OneWayOptions { group, rate, loss: args.loss, rounds: args.rounds };
         return send_one_way(path, options, &selection, &keys, as_json);
     }
+    let live = (path.as_os_str() == "-").then(|| live_rate(rate)).transpose()?;
     let expected = args.receivers;
     block_on(&keys, async {
         let endpoint = args.listen.bind(PORT, &keys, RateKind::default())?;
-        let secret = if args.public { None } else { Some(read_secret(path, &keys)?) };
-        let wait_for = args.start.or(expected).unwrap_or(1);
-        let options = CastOptions { group, rate, wait_for };
-        let caster = {
-            let path = path.to_owned();
-            let work = move || Caster::new(&path, &selection, options);
-            let made = tokio::task::spawn_blocking(work).await;
-            made.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??
+        let secret = match (args.public, live) {
+            (true, _) => None,
+            // The next stream is another.
+            (false, Some(_)) => Some(Secret::generate()),
+            (false, None) => Some(read_secret(path, &keys)?),
         };
-        let name = caster.source().manifest().name().to_owned();
-        let urls = urls_of(&endpoint, Some(&name), secret.as_ref());
-        let server = FileServer::of_cast(endpoint.clone(), caster, secret);
+        let wait_for = args.start.or(expected).unwrap_or(1);
+        let casting = match live {
+            Some(rate) => {
+                let latency = args.latency.unwrap_or(LATENCY);
+                let options = LiveOptions { group, rate, latency, wait_for };
+                LiveCaster::new(std::io::stdin(), options)?.into()
+            }
+            None => caster(path, selection, CastOptions { group, rate, wait_for }).await?,
+        };
+        let urls = urls_of(&endpoint, Some(casting.name()), secret.as_ref());
+        let server = FileServer::of_cast(endpoint.clone(), casting, secret);
         let cast_status = server.cast_status();
         let control = Control::new("cast", path.display().to_string(), &args.control);
         control.attach(&endpoint);
@@ -271,15 +329,15 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
                 tokio::time::sleep(TICK).await;
                 ticks += 1;
                 let all = expected.is_some_and(|all| done.load(Ordering::Relaxed) >= all);
-                if ticks % TICKS_OF_A_LINE != 0 && !all {
+                let Some(now) = cast_status() else { continue };
+                if ticks % TICKS_OF_A_LINE != 0 && !all && !now.is_over {
                     continue;
                 }
-                let Some(now) = cast_status() else { continue };
                 say(&now, as_json, &mut last);
                 if let Some(failure) = now.failure {
                     return Err(Failure::Failed(failure));
                 }
-                if all {
+                if all || now.is_over {
                     return Ok(());
                 }
             }
@@ -376,6 +434,9 @@ fn say(now: &CastStatus, as_json: bool, last: &mut String) {
         let mut behind = open.clone();
         behind.sort_by_key(|(_, member)| std::cmp::Reverse(member.lacking));
         let shown = behind.iter().take(4).map(|(id, member)| {
+            if member.lacking == 0 {
+                return format!("{id} loses {:.1} %", 100.0 * member.loss);
+            }
             let lacking = 100.0 * member.lacking as f64 / now.needed.max(1) as f64;
             let cause = match caused {
                 0 => String::new(),

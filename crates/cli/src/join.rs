@@ -22,8 +22,10 @@ use crate::store::StoreArgs;
 /// Receive what fontis cast sends to many
 ///
 /// One may come at any time. If nothing comes from the group, the object is fetched over a
-/// connection instead. All content is verified. The file gets its name when it is complete. The
-/// hidden partial file of an interrupted transfer stays, and the same command continues it.
+/// connection instead. A stream begins where it is, and is written as it comes; - is standard
+/// output. All content is verified. The file gets its name when it is complete. The
+/// hidden partial file of an interrupted transfer stays, and the same command continues it. A
+/// stream of which something is lacking is left as NAME.incomplete.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -58,17 +60,24 @@ const EXAMPLES: &str = "\
 Examples:
   Take part, and write into the present folder:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET'
+  Play a stream while it is made:
+    fontis join 'fontis://192.0.2.1:4435/stream?key=KEY&secret=SECRET' - | mpv -
   Listen on one interface, and write to a name of your own:
     fontis join 'fontis://192.0.2.1:4435/image.iso?key=KEY&secret=SECRET' new.iso --interface eth1";
 
-const INTERRUPTION: &str = "interrupted: what came is kept, and the same command goes on";
+const INTERRUPTION: &str =
+    "interrupted: what came is kept; the same command goes on with an object";
 
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let url = peer::url_of_argument(&args.url)?;
     let dest = Dest::new(&args.dest);
-    if dest == Dest::Stdout {
-        let text = "what is cast comes in any order: name a file or a folder, not -";
+    if dest == Dest::Stdout && args.json {
+        let text = "- and --json both write to standard output: choose one";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if dest == Dest::Stdout && group_of(&url).is_some() {
+        let text = "what is cast one way comes in any order: name a file or a folder, not -";
         return Err(Failure::Usage(text.to_owned()));
     }
     let keys = args.keys.load()?;

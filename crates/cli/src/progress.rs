@@ -160,6 +160,13 @@ impl Tracker {
             Progress::Dropped { remote, error } => {
                 self.line(&format!("{remote} sends no more, the others go on: {error}"));
             }
+            Progress::Gaps { blocks } => {
+                if matches!(self.show, Show::Events) {
+                    json::say(&serde_json::json!({ "event": "gaps", "blocks": blocks }));
+                } else {
+                    self.line(&format!("{blocks} blocks of the stream did not come in time"));
+                }
+            }
             Progress::Forged { from, packets } => {
                 let is_first = self.state().forged.insert(from, packets).is_none();
                 if matches!(self.show, Show::Events) {

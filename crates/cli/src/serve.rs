@@ -132,6 +132,9 @@ pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Sid
 /// A line about a complete transfer.
 pub(crate) fn summary(report: &Report, done: &str) -> String {
     let Report { name, bytes, duration, hash, .. } = report;
+    if hash.is_empty() {
+        return format!("{}: {done} to its end in {}", text::safe(name), text::time(*duration));
+    }
     format!(
         "{}: {} {done} in {}, {}, verified, blake3 {hash}",
         text::safe(name),

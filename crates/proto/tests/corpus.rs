@@ -14,6 +14,8 @@ mod frames;
 mod group;
 #[path = "../../../fuzz/inputs/hello.rs"]
 mod hello;
+#[path = "../../../fuzz/inputs/live.rs"]
+mod live;
 #[path = "../../../fuzz/inputs/peer.rs"]
 mod peer;
 #[path = "../../../fuzz/inputs/published.rs"]
@@ -85,6 +87,11 @@ fn the_corpus_of_tcp_replays() {
 #[test]
 fn the_corpus_of_group_replays() {
     replay("group", group::run);
+}
+
+#[test]
+fn the_corpus_of_live_replays() {
+    replay("live", live::run);
 }
 
 #[test]

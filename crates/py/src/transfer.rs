@@ -261,6 +261,10 @@ fn progress_dict<'py>(py: Python<'py>, progress: &Progress) -> PyResult<Bound<'p
             dict.set_item("done", done)?;
             dict.set_item("stats", stats_dict(py, stats)?)?;
         }
+        Progress::Gaps { blocks } => {
+            dict.set_item("event", "gaps")?;
+            dict.set_item("blocks", blocks)?;
+        }
         Progress::Forged { from, packets } => {
             dict.set_item("event", "forged")?;
             dict.set_item("from", from.to_string())?;

@@ -97,6 +97,21 @@ fn receivers_that_cannot_answer_have_everything_after_a_round() {
 }
 
 #[test]
+fn a_stream_comes_whole_while_it_is_made() {
+    // Lost symbols are repaired before the latency is over.
+    let loss = if has_nftables() { "10" } else { "0" };
+    let room = ["3", loss, "5mbit", "stream"];
+    let Some((done, cast)) = cast(1_000_000, &room, &["--latency", "2s"], &[1, 2, 3]) else {
+        return;
+    };
+    println!("{loss} % lost: {:.3} symbols for each that is needed", sent(&cast));
+    for one in &done {
+        // Four seconds of stream: it was not sent at once.
+        assert!(one["event"] == "done" && one["seconds"].as_f64() > Some(3.5), "{one}");
+    }
+}
+
+#[test]
 fn what_cannot_be_cast_is_said() {
     let bench = Bench::new();
     fs::write(bench.path("served/file"), content(1000)).unwrap();
@@ -115,6 +130,17 @@ fn what_cannot_be_cast_is_said() {
     assert!(cast.failed_with("no interface none0"), "{}", cast.stderr);
     let key = bench.run(&["keygen"]).stdout;
     let url = format!("fontis://192.0.2.1:9/x?key={}", key.trim());
-    let joined = bench.run(&["join", &url, "-"]);
+    let joined = bench.run(&["join", &url, "-", "--json"]);
     assert_eq!(joined.code, 2, "{}", joined.stderr);
+    for wrong in [
+        &["cast", "-"][..],
+        &["cast", "-", "--rate", "1mbit", "--one-way"],
+        &["cast", file, "--rate", "1mbit", "--latency", "1s"],
+        &["cast", "-", "--rate", "1mbit", "--latency", "soon"],
+    ] {
+        let cast = bench.run(wrong);
+        assert_eq!(cast.code, 2, "{wrong:?}: {}", cast.stderr);
+    }
+    let cast = bench.run(&["cast", "-", "--rate", "1mbit", "--latency", "1ms"]);
+    assert!(cast.failed_with("choose one from 20ms to 60s"), "{}", cast.stderr);
 }

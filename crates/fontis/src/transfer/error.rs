@@ -7,7 +7,7 @@ use thiserror::Error;
 use crate::endpoint::ConnectError;
 use crate::hash_tree::HashTreeError;
 use crate::manifest::ManifestError;
-use crate::printable::Printable;
+use crate::printable::{Printable, printable};
 use crate::sctp::SctpError;
 use crate::sink::SinkError;
 use crate::source::SourceError;
@@ -189,6 +189,33 @@ pub enum TransferError {
         lacking: u64,
         /// Symbols of the whole.
         symbols: u64,
+    },
+    /// Parts of a stream did not come in time.
+    #[error(
+        "{gaps} of {blocks} blocks of the stream did not come in time{}; the sender can choose a \
+         longer --latency",
+        .path.as_ref().map_or_else(String::new, |path| format!(
+            ": what came is {}", printable(path)
+        ))
+    )]
+    Gaps {
+        /// Blocks that did not come.
+        gaps: u64,
+        /// Blocks in all.
+        blocks: u64,
+        /// The file that has the others.
+        path: Option<PathBuf>,
+    },
+    /// An object that comes in any order cannot be written as it comes.
+    #[error(
+        "what is cast here is no stream and comes in any order: name a file or a folder, not -"
+    )]
+    Unordered,
+    /// A stream cannot have this latency.
+    #[error("a stream cannot have a latency of {latency:?}: choose one from 20ms to 60s")]
+    Latency {
+        /// The latency.
+        latency: std::time::Duration,
     },
     /// Nobody who shares the object has what is lacking.
     #[error("nobody is left who has the rest: what came is kept; try again")]

@@ -43,8 +43,8 @@ use crate::left_out::LeftOut;
 use crate::task;
 
 pub use cast::{
-    CastGroup, CastOptions, CastStatus, Caster, Joined, OneWayOptions, OneWaySender, join,
-    join_one_way,
+    CastGroup, CastOptions, CastStatus, Caster, Casting, Joined, LiveCaster, LiveOptions,
+    OneWayOptions, OneWaySender, join, join_one_way,
 };
 pub use error::TransferError;
 pub use get::{get, get_over_sctp};
@@ -175,6 +175,11 @@ pub enum Progress {
         from: IpAddr,
         /// So many packets so far.
         packets: u64,
+    },
+    /// Blocks of a stream did not come in time, and were skipped.
+    Gaps {
+        /// So many so far.
+        blocks: u64,
     },
     /// One of several objects that are sent is verified and stored at the receiver.
     Stored(Box<Report>),

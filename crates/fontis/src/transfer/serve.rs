@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use fontis_proto::dfcp::{CloseReason, DfcpStats, SendOptions};
+use fontis_proto::dfcp::{CloseReason, SendOptions};
 use fontis_proto::sctp::CodingConfig;
 use tokio::sync::{mpsc, oneshot};
 
-use super::cast::{CastStatus, Caster};
+use super::cast::{CastStatus, Casting};
 use super::gate::{Gate, Pass, TOO_MANY};
 use super::guesses::{GUESSED, Guesses};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
@@ -57,7 +57,7 @@ enum Root {
     /// What lies beneath a folder.
     Folder(Dir),
     /// What is cast to a group, and that alone.
-    Cast(Box<Caster>),
+    Cast(Casting),
     /// One object.
     Object(Outgoing),
 }
@@ -96,8 +96,12 @@ impl FileServer {
 
     /// A server of what is cast to a group: it invites those who ask to take part, and sends the
     /// object to those whom the group does not reach.
-    pub fn of_cast(endpoint: Endpoint, caster: Caster, secret: Option<Secret>) -> Self {
-        Self::of(endpoint, Root::Cast(Box::new(caster)), secret)
+    pub fn of_cast(
+        endpoint: Endpoint,
+        casting: impl Into<Casting>,
+        secret: Option<Secret>,
+    ) -> Self {
+        Self::of(endpoint, Root::Cast(casting.into()), secret)
     }
 
     /// A server of the file or folder at `path` alone. It is hashed here, which blocks.
@@ -130,7 +134,7 @@ impl FileServer {
         let shared = self.shared.clone();
         move || match &shared.root {
             Root::Folder(_) | Root::Object(_) => None,
-            Root::Cast(caster) => Some(caster.status()),
+            Root::Cast(casting) => Some(casting.status()),
         }
     }
 
@@ -351,10 +355,10 @@ async fn invite(
         client.respond(&Response::Error { id, text: text.to_owned() });
         events(ServerEvent::Failed { remote, error: text.to_owned() });
     };
-    let Root::Cast(caster) = &shared.root else {
+    let Root::Cast(casting) = &shared.root else {
         return refuse("nothing is cast to a group here: use `fontis get`");
     };
-    let name = caster.source().manifest().name().to_owned();
+    let name = casting.name().to_owned();
     if !path.is_empty() && path != name {
         return refuse(NOT_HERE);
     }
@@ -362,26 +366,15 @@ async fn invite(
         return refuse("this connection takes part already");
     }
     let begin = moment::now();
-    let invitation = caster.join();
+    let invitation = casting.join();
     let member = invitation.member();
     client.respond(&Response::Invite { id, invitation });
-    let bytes = caster.source().size();
-    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    events(ServerEvent::Started { remote, name, bytes: casting.bytes() });
     let reason = client.connection.closed().await;
-    caster.leave(member);
+    casting.leave(member);
     if matches!(reason, CloseReason::Peer { code: CODE_COMPLETE, .. }) {
-        let report = Report {
-            name,
-            path: None,
-            bytes,
-            resumed: 0,
-            hash: caster.tree().root().to_hex().to_string(),
-            duration: moment::now() - begin,
-            stats: DfcpStats::default(),
-            sctp: None,
-            left_out: caster.source().left_out().clone(),
-        };
-        events(ServerEvent::Finished { remote, report: Box::new(report) });
+        let report = Box::new(casting.report(begin));
+        events(ServerEvent::Finished { remote, report });
     } else {
         let error = format!("left before it had everything: {reason}");
         events(ServerEvent::Failed { remote, error });
@@ -582,8 +575,9 @@ fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferE
     };
     let root = match &shared.root {
         Root::Folder(root) => root,
-        Root::Cast(caster) => {
-            let (source, tree) = (caster.source().clone(), caster.tree().clone());
+        Root::Cast(casting) => {
+            let missing = || SourceError::NotFound { path: path.into() };
+            let (source, tree) = casting.object().ok_or_else(missing)?;
             return Ok(only(Outgoing { source, tree: Tree::Known(tree) })?);
         }
         Root::Object(object) => return Ok(only(object.clone())?),

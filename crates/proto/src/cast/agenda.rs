@@ -61,6 +61,13 @@ pub(super) struct Turn {
     pub(super) count: u32,
 }
 
+/// The most symbols that a receiver may have caused of so many that were visited, while this share
+/// is lost as a rule.
+pub(super) fn most_caused(visited: u64, usual: f64) -> u64 {
+    let share = STRAGGLER_FACTOR * usual / (1.0 - usual.min(0.95)) + STRAGGLER_SHARE;
+    (visited as f64 * share) as u64 + SOON_ALWAYS
+}
+
 impl Agenda {
     pub(super) fn new(shape: CastShape) -> Self {
         Self {
@@ -121,9 +128,7 @@ impl Agenda {
     /// The most symbols that one receiver may have caused before first visits. Whoever lacks what
     /// others lack comes nowhere near it; beyond it, all that it lacks waits.
     pub(super) fn most_soon(&self, usual: f64) -> u64 {
-        let visited = self.shape.symbols_of(0, self.pass) as f64;
-        let share = STRAGGLER_FACTOR * usual / (1.0 - usual.min(0.95)) + STRAGGLER_SHARE;
-        (visited * share) as u64 + SOON_ALWAYS
+        most_caused(self.shape.symbols_of(0, self.pass), usual)
     }
 
     /// The next visit, which gets this number; `first` gives the symbols of a block's first visit.

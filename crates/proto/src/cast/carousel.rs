@@ -41,10 +41,19 @@ const HEAD_EVERY: Duration = Duration::from_millis(500);
 /// has nothing.
 const HEAD_TIMES: u32 = 8;
 const ANNOUNCE_EVERY: Duration = Duration::from_millis(500);
+/// Before the first symbol so many announcements leave, at this distance, that one comes with a
+/// probability of 1 − `UNHEARD`: without any, a receiver cannot use what comes.
+const OPEN_EVERY: Duration = Duration::from_millis(2);
+const UNHEARD: f64 = 1e-6;
 /// Announcements that the last round is over: one may be lost.
 const ENDS: u32 = 10;
 /// What is not sent in time is made up for, if it is at most so late.
 const CATCH_UP: Duration = Duration::from_millis(10);
+
+fn openings(loss: f64) -> u32 {
+    let count = libm::ceil(libm::log(UNHEARD) / libm::log(loss.clamp(1e-3, 0.9)));
+    count as u32
+}
 
 /// A sender that gets no answers: it sends so many symbols of each block that enough arrive, in one
 /// round or in one after another, each with other symbols.
@@ -70,6 +79,8 @@ pub struct Carousel {
     head_next: u32,
     head_at: Time,
     announce_at: Time,
+    /// Announcements that are to leave before the first symbol.
+    openings: u32,
     ends: u32,
 }
 
@@ -105,6 +116,7 @@ impl Carousel {
             head_next: 0,
             head_at: Time::ZERO,
             announce_at: Time::ZERO,
+            openings: openings(config.loss),
             ends: 0,
         }
     }
@@ -128,6 +140,7 @@ impl Carousel {
     pub fn timeout(&self) -> Time {
         match (self.is_over(), self.has_rounds()) {
             (true, _) => Time::MAX,
+            (false, true) if self.openings > 0 => self.announce_at,
             (false, true) => self.pacer.free_at().min(self.announce_at),
             (false, false) => self.announce_at,
         }
@@ -141,7 +154,13 @@ impl Carousel {
         if self.announce_at <= now {
             let is_end = !self.has_rounds();
             self.ends += u32::from(is_end);
-            self.announce_at = now + if is_end { ANNOUNCE_EVERY / 10 } else { ANNOUNCE_EVERY };
+            self.openings = self.openings.saturating_sub(1);
+            self.announce_at = now
+                + match (is_end, self.openings) {
+                    (true, _) => ANNOUNCE_EVERY / 10,
+                    (false, 0) => ANNOUNCE_EVERY,
+                    (false, _) => OPEN_EVERY,
+                };
             return Some(CarouselTransmit::Announcement(CastAnnouncement {
                 round: self.round,
                 is_end,
@@ -149,7 +168,7 @@ impl Carousel {
                 next: if is_end { self.shape.blocks() } else { self.group },
             }));
         }
-        if !self.has_rounds() || self.pacer.free_at() > now {
+        if !self.has_rounds() || self.openings > 0 || self.pacer.free_at() > now {
             return None;
         }
         let late = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));

@@ -5,11 +5,60 @@
 use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use fontis_base::Time;
 
 use super::packet::{CastReceipt, CastState, CastSymbol};
 use super::receiver::CastReceiver;
+
+/// What stands behind a gate.
+pub trait GateKept {
+    /// What it decodes from.
+    type Symbol;
+    /// The block of a symbol.
+    fn block_of(symbol: &Self::Symbol) -> u32;
+    /// Takes packet `number` of the group, a symbol.
+    fn symbol(&mut self, number: u64, symbol: &Self::Symbol, at: Time);
+    /// Takes packet `number` of the group, a state.
+    fn state(&mut self, number: u64, state: CastState, at: Time);
+    /// Takes packet `number` of the group, which says nothing about the object.
+    fn arrived(&mut self, number: u64, at: Time);
+    /// Whether a block is there and right.
+    fn has(&self, block: u32) -> bool;
+    /// A decoded block is wrong.
+    fn reject(&mut self, block: u32);
+    /// Forgets all that packets said but for what the sender has signed.
+    fn distrust(&mut self);
+    /// Takes a symbol again that the sender has sent, after it was forgotten.
+    fn restore(&mut self, symbol: &Self::Symbol);
+}
+
+impl GateKept for CastReceiver {
+    type Symbol = CastSymbol;
+    fn block_of(symbol: &CastSymbol) -> u32 {
+        symbol.block
+    }
+    fn symbol(&mut self, number: u64, symbol: &CastSymbol, at: Time) {
+        Self::symbol(self, number, symbol, at);
+    }
+    fn state(&mut self, number: u64, state: CastState, at: Time) {
+        Self::state(self, number, state, at);
+    }
+    fn arrived(&mut self, number: u64, at: Time) {
+        Self::arrived(self, number, at);
+    }
+    fn has(&self, block: u32) -> bool {
+        Self::has(self, block)
+    }
+    fn reject(&mut self, block: u32) {
+        Self::reject(self, block);
+    }
+    fn distrust(&mut self) {
+        Self::distrust(self);
+    }
+    fn restore(&mut self, CastSymbol { visit, block, esi, data }: &CastSymbol) {
+        self.add(*visit, *block, *esi, data);
+    }
+}
 
 /// Packets that wait for a receipt at most, and digests that are remembered.
 const MOST_WAITING: usize = 8192;
@@ -33,18 +82,18 @@ pub struct CastOrigin {
 }
 
 /// What a packet says.
-enum Body {
-    Symbol(CastSymbol),
+enum Body<S> {
+    Symbol(S),
     State(CastState),
     Receipt,
 }
 
 /// A packet that no receipt has named yet.
-struct Waiting {
+struct Waiting<S> {
     digest: u64,
     source: IpAddr,
     at: Time,
-    body: Body,
+    body: Body<S>,
 }
 
 /// A digest that the sender has signed.
@@ -54,26 +103,26 @@ struct Known {
     is_taken: bool,
 }
 
-/// Stands before a [`CastReceiver`]. Until something forged comes, it hands over all at once; from
+/// Stands before a receiver. Until something forged comes, it hands over all at once; from
 /// then on only what a receipt has named, in the order of numbers.
-pub struct CastGate {
-    receiver: CastReceiver,
+pub struct CastGate<R: GateKept = CastReceiver> {
+    receiver: R,
     known: BTreeMap<u64, Known>,
     /// Numbers below it are too old to be judged.
     floor: u64,
-    waiting: BTreeMap<u64, Vec<Waiting>>,
+    waiting: BTreeMap<u64, Vec<Waiting<R::Symbol>>>,
     waits: usize,
     /// Symbols of unfinished blocks that receipts have named, while it trusts.
-    proven: BTreeMap<u32, Vec<(u32, u32, Bytes)>>,
+    proven: BTreeMap<u32, Vec<R::Symbol>>,
     is_wary: bool,
     forged: u64,
     replayed: u64,
     sources: BTreeMap<IpAddr, u64>,
 }
 
-impl CastGate {
+impl<R: GateKept> CastGate<R> {
     /// One that stands before `receiver`.
-    pub const fn new(receiver: CastReceiver) -> Self {
+    pub const fn new(receiver: R) -> Self {
         Self {
             receiver,
             known: BTreeMap::new(),
@@ -88,13 +137,21 @@ impl CastGate {
         }
     }
 
+    /// One that hands over from the beginning only what receipts name: what stands behind it cannot
+    /// check what it decodes.
+    pub const fn wary(receiver: R) -> Self {
+        let mut gate = Self::new(receiver);
+        gate.is_wary = true;
+        gate
+    }
+
     /// The receiver.
-    pub const fn receiver(&self) -> &CastReceiver {
+    pub const fn receiver(&self) -> &R {
         &self.receiver
     }
 
     /// The receiver, for what comes from elsewhere than the group.
-    pub const fn receiver_mut(&mut self) -> &mut CastReceiver {
+    pub const fn receiver_mut(&mut self) -> &mut R {
         &mut self.receiver
     }
 
@@ -127,7 +184,7 @@ impl CastGate {
     }
 
     /// Takes a symbol that a member of the group has sent.
-    pub fn symbol(&mut self, origin: CastOrigin, symbol: CastSymbol) {
+    pub fn symbol(&mut self, origin: CastOrigin, symbol: R::Symbol) {
         if !self.admit(origin) {
             return;
         }
@@ -216,7 +273,7 @@ impl CastGate {
     }
 
     /// Judges the packets that came with a number which the receipts have passed.
-    fn settle(&mut self, number: u64, all: Vec<Waiting>) {
+    fn settle(&mut self, number: u64, all: Vec<Waiting<R::Symbol>>) {
         for one in all {
             let is_signed = !matches!(one.body, Body::Symbol(_));
             match self.known.get_mut(&number) {
@@ -245,10 +302,10 @@ impl CastGate {
     }
 
     /// Keeps a symbol that a receipt has named, while others of its block may be forged.
-    fn keep(&mut self, symbol: CastSymbol) {
-        let CastSymbol { visit, block, esi, data } = symbol;
+    fn keep(&mut self, symbol: R::Symbol) {
+        let block = R::block_of(&symbol);
         if !self.is_wary && !self.receiver.has(block) {
-            self.proven.entry(block).or_default().push((visit, esi, data));
+            self.proven.entry(block).or_default().push(symbol);
         }
     }
 
@@ -279,7 +336,7 @@ impl CastGate {
         true
     }
 
-    fn wait(&mut self, origin: CastOrigin, body: Body) {
+    fn wait(&mut self, origin: CastOrigin, body: Body<R::Symbol>) {
         let CastOrigin { number, digest, source, at } = origin;
         let waiting = Waiting { digest, source, at, body };
         self.waiting.entry(number).or_default().push(waiting);
@@ -300,10 +357,8 @@ impl CastGate {
         }
         self.is_wary = true;
         self.receiver.distrust();
-        for (block, symbols) in std::mem::take(&mut self.proven) {
-            for (visit, esi, data) in symbols {
-                self.receiver.add(visit, block, esi, &data);
-            }
+        for symbol in std::mem::take(&mut self.proven).into_values().flatten() {
+            self.receiver.restore(&symbol);
         }
     }
 }

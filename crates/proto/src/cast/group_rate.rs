@@ -1,6 +1,8 @@
 //! The rate of a cast by TCP-friendly multicast congestion control, TFMCC (RFC 4654): that of the
 //! receiver for which the TCP equation allows the least.
 
+use std::collections::BTreeMap;
+
 use fontis_base::{Duration, Rate, Time};
 
 use super::config::CastRate;
@@ -38,6 +40,8 @@ pub(super) struct GroupRate {
     first: f64,
     rate: f64,
     limiting: Option<Limiting>,
+    /// Receivers that allow less than the least rate, and when they said so.
+    slow: BTreeMap<u32, Time>,
     /// Whether any receiver has lost something.
     has_lost: bool,
     /// The least that a receiver has said to arrive since the rate rose, in bytes a second.
@@ -63,6 +67,7 @@ impl GroupRate {
             first,
             rate: first,
             limiting: None,
+            slow: BTreeMap::new(),
             has_lost: false,
             arriving: None,
             rise_at: Time::ZERO,
@@ -130,9 +135,13 @@ impl GroupRate {
             0.0 => f64::INFINITY,
             losses => tfrc::throughput(self.packet, rtt, 4.0 * rtt, losses),
         };
+        self.slow.remove(&member);
         // A receiver that allows less than the least rate does not bound the others.
         if losses <= 0.0 || rate < self.bounds().0 {
             self.forget(member);
+            if losses > 0.0 {
+                self.slow.insert(member, now);
+            }
             return;
         }
         let is_limiting = self.limiting() == Some(member);
@@ -148,6 +157,7 @@ impl GroupRate {
     /// A receiver bounds the rate no more: it is gone, has everything, or loses nothing. Others who
     /// allow less than the rate say so when it rises.
     pub(super) fn forget(&mut self, member: u32) {
+        self.slow.remove(&member);
         if self.limiting() == Some(member) {
             self.limiting = None;
         }
@@ -163,14 +173,26 @@ impl GroupRate {
         self.rise_at = self.rise_at.max(now);
     }
 
-    /// Lets time pass while symbols are sent; `round_trip` is the longest.
-    pub(super) fn pass(&mut self, now: Time, round_trip: Duration) {
+    /// Lets time pass while symbols are sent; `round_trip` is the longest, and `receivers` counts
+    /// those that lack something.
+    pub(super) fn pass(
+        &mut self,
+        now: Time,
+        round_trip: Duration,
+        receivers: impl FnOnce() -> usize,
+    ) {
         if !self.adapts() || now < self.rise_at {
             return;
         }
         let patience = PATIENCE.max(round_trip * 10);
         if self.limiting.is_some_and(|one| now.since(one.heard) > patience) {
             self.limiting = None;
+        }
+        if self.limiting.is_none() && !self.slow.is_empty() && self.slow.len() >= receivers() {
+            // Nobody is left whom the slow ones would hold up.
+            self.rise_at = now + round_trip.max(Duration::from_millis(1));
+            self.set(0.0);
+            return;
         }
         if now.since(self.heard) > BLIND.max(round_trip * 4) {
             self.set(self.rate / 2.0);

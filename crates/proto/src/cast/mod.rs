@@ -14,7 +14,9 @@ mod carousel;
 mod config;
 mod departures;
 mod gate;
+mod group;
 mod group_rate;
+mod live;
 mod loss;
 mod member;
 mod overhead;
@@ -28,7 +30,11 @@ mod wire;
 
 pub use carousel::{Carousel, CarouselConfig, CarouselTransmit};
 pub use config::{CastConfig, CastRate, CastReceiverConfig};
-pub use gate::{CastGate, CastOrigin};
+pub use gate::{CastGate, CastOrigin, GateKept};
+pub use live::{
+    LIVE_BLOCK, LIVE_SYMBOL, LiveConfig, LiveEvent, LiveReceiver, LiveSender, LiveSymbol,
+    LiveTransmit, live_block_time, live_shape,
+};
 pub use member::CastMember;
 pub use packet::{
     CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip,
@@ -39,4 +45,5 @@ pub use receiver::{CastBlock, CastReceiver};
 pub use sender::{CastSender, CastTransmit};
 pub use shape::{CastShape, CastShapeError};
 pub use wire::{CastWireError, SYMBOL_HEADER, decode_receipt, decode_report, decode_state};
+pub use wire::{decode_live_symbol, encode_live_symbol};
 pub use wire::{decode_symbol, encode_receipt, encode_report, encode_state, encode_symbol};

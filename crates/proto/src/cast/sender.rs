@@ -1,14 +1,13 @@
-use std::collections::BTreeMap;
-
 use fontis_base::{Duration, Rate, Serializer, Time};
 
 use super::agenda::{Agenda, Turn, Whose};
 use super::config::CastConfig;
 use super::departures::Departures;
+use super::group::Group;
 use super::group_rate::GroupRate;
 use super::loss::symbols_to_send;
 use super::member::CastMember;
-use super::packet::{CastReport, CastState, MemberRoundTrip};
+use super::packet::{CastReport, CastState};
 use super::shape::CastShape;
 
 /// The next packet for the group.
@@ -27,17 +26,12 @@ pub enum CastTransmit {
     State(CastState),
 }
 
-/// Bytes of a report with its headers, for the budget of all.
-const REPORT: u64 = 120;
-/// Receivers that are expected to speak about one need when many could.
-const SPEAKERS: u64 = 32;
 /// Repairs that a state lists.
 const MOST_PLANNED: usize = 160;
-const MOST_ROUND_TRIPS: usize = 16;
 /// Blocks of one report whose needs are taken; later reports tell of the others.
 const MOST_NEEDS: u32 = 4096;
-/// The least time between two reports of a receiver; none that is sound comes sooner.
-const REPORTS_APART: Duration = Duration::from_millis(2);
+/// The whole head, this often, may be sent for one receiver before first visits.
+const HEAD_TIMES: u64 = 2;
 /// States after one another when nothing is left: a state may be lost.
 const IDLE_STATES: u32 = 5;
 /// The time between states while nothing happens.
@@ -47,8 +41,6 @@ const CATCH_UP: Duration = Duration::from_millis(10);
 /// The longest visit of a block for stragglers only, and the fewest symbols of it.
 const STRAGGLERS_TURN: Duration = Duration::from_millis(20);
 const LEAST_TURN: u64 = 64;
-/// The longest round trip that all wait for, in medians.
-const FAR: u64 = 4;
 /// The least time between two states.
 const STATE_LEAST: Duration = Duration::from_millis(20);
 
@@ -58,7 +50,7 @@ pub struct CastSender {
     config: CastConfig,
     shape: CastShape,
     agenda: Agenda,
-    members: BTreeMap<u32, CastMember>,
+    group: Group,
     /// The next visit's number.
     visits: u32,
     departures: Departures,
@@ -81,7 +73,7 @@ impl CastSender {
         let rate = GroupRate::new(config.rate, shape.symbol_size());
         Self {
             agenda: Agenda::new(shape),
-            members: BTreeMap::new(),
+            group: Group::new(config.first_round_trip, config.report_share, shape.all_symbols()),
             visits: 0,
             departures: Departures::default(),
             current: None,
@@ -104,8 +96,7 @@ impl CastSender {
         if !self.is_sending() {
             self.start_pacing(now);
         }
-        let lacking = self.shape.all_symbols();
-        self.members.entry(member).or_insert_with(|| CastMember::new(lacking));
+        self.group.join(member);
         self.speak_soon(now);
     }
 
@@ -120,16 +111,16 @@ impl CastSender {
 
     /// A receiver is gone.
     pub fn leave(&mut self, member: u32) {
-        self.members.remove(&member);
+        self.group.leave(member);
         self.rate.forget(member);
-        if self.members.values().all(|member| member.is_done) {
+        if self.group.is_done() {
             self.agenda.forget_repairs();
         }
     }
 
     /// The receivers.
     pub fn members(&self) -> impl Iterator<Item = (u32, &CastMember)> {
-        self.members.iter().map(|(id, member)| (*id, member))
+        self.group.members()
     }
 
     /// Symbols that have left.
@@ -154,24 +145,8 @@ impl CastSender {
 
     /// Takes a report of a receiver that has joined; others are ignored.
     pub fn report(&mut self, id: u32, report: &CastReport, now: Time) {
-        let Some(member) = self.members.get_mut(&id) else { return };
-        // An old one that comes late, or twice, would ask for what has been sent.
-        if member.sequence.is_some_and(|newest| report.sequence <= newest) {
-            return;
-        }
-        // Reading one costs work for each block that it names.
-        if member.heard.is_some_and(|heard| now < heard + REPORTS_APART) && !report.is_done {
-            return;
-        }
-        member.sequence = Some(report.sequence);
-        member.heard = Some(now);
-        member.loss = f64::from(report.loss.min(950_000)) / 1e6;
-        member.lacking = report.lacking.min(self.shape.all_symbols() * 2);
-        member.is_done = report.is_done;
-        if let Some(left) = self.departures.of(report.newest) {
-            let held = Duration::from_micros(u64::from(report.held));
-            member.measured(now.since(left + held));
-        }
+        let left = self.departures.of(report.newest);
+        let Some(member) = self.group.heard(id, report, left, now) else { return };
         let (loss, caused_soon) = (member.loss, member.caused_soon);
         let round_trip = member.round_trip.unwrap_or(self.config.first_round_trip);
         if report.is_done {
@@ -180,34 +155,34 @@ impl CastSender {
             self.rate.heard(id, report, round_trip, now);
             self.pacer.set_rate(self.rate.rate());
         }
-        self.round_trip = self.longest_round_trip();
+        self.round_trip = self.group.longest_round_trip();
         if report.is_done {
             return;
         }
         let was_idle = self.is_idle();
-        let usual = self.usual_loss();
+        let usual = self.group.usual_loss();
         // Whoever says more than a path explains gets its part when the others have theirs.
         let most_soon = self.agenda.most_soon(usual);
+        let most_of_head = HEAD_TIMES * self.shape.symbols_of(0, self.shape.head_blocks());
         let (mut left, mut soon, mut later) = (MOST_NEEDS, 0, 0);
         for need in &report.needs {
             let blocks = need.blocks.min(left);
             left -= blocks;
             for block in need.first..need.first.saturating_add(blocks).min(self.shape.blocks()) {
-                let waits = caused_soon + soon > most_soon;
+                // Without the head a receiver cannot store anything.
+                let in_head = block < self.shape.head_blocks();
+                let waits = caused_soon + soon > most_soon + if in_head { most_of_head } else { 0 };
                 let whose = Whose { loss, usual, waits };
                 let more = self.agenda.need(block, need.symbols, report.visit, whose);
                 soon += u64::from(more.soon);
                 later += u64::from(more.later);
             }
         }
-        if let Some(member) = self.members.get_mut(&id) {
-            member.caused += soon + later;
-            member.caused_soon += soon;
-        }
+        self.group.blame(id, soon + later, soon);
         if was_idle && !self.is_idle() {
             self.start_pacing(now);
             self.speak_soon(now);
-        } else if self.members.len() as u64 > SPEAKERS {
+        } else if self.group.is_large() {
             // Others who are about to say the same hear that it is known.
             self.speak_soon(now);
         }
@@ -215,7 +190,7 @@ impl CastSender {
 
     /// When [`poll`](Self::poll) has something to send; `Time::MAX` if never.
     pub fn timeout(&self) -> Time {
-        let state = if self.members.is_empty() { Time::MAX } else { self.state_at };
+        let state = if self.group.is_empty() { Time::MAX } else { self.state_at };
         match self.is_sending() {
             true => state.min(self.pacer.free_at()),
             false => state,
@@ -234,12 +209,12 @@ impl CastSender {
     }
 
     fn transmit(&mut self, now: Time) -> Option<CastTransmit> {
-        if self.members.is_empty() {
+        if self.group.is_empty() {
             return None;
         }
         if self.is_sending() {
             if self.rate.adapts() {
-                self.rate.pass(now, self.round_trip);
+                self.rate.pass(now, self.round_trip, || self.group.open());
                 self.pacer.set_rate(self.rate.rate());
             }
             if self.current.is_none() {
@@ -270,16 +245,15 @@ impl CastSender {
 
     /// Whether symbols are to leave: to anybody who is not done.
     fn is_sending(&self) -> bool {
-        let anybody = self.members.values().any(|member| !member.is_done);
         // Visits have numbers for years of repairs; after the last one nothing more is sent.
-        anybody
+        !self.group.is_done()
             && self.visits < u32::MAX
             && self.has_started
             && (self.current.is_some() || !self.agenda.is_empty())
     }
 
     fn begin_visit(&mut self) {
-        let loss = self.usual_loss();
+        let loss = self.group.usual_loss();
         // Somewhat fewer than suffice on average: what lacks can follow, what is too much was sent
         // in vain.
         let first = |k: u32| symbols_to_send(k, loss, -1.0).max(k);
@@ -299,30 +273,6 @@ impl CastSender {
         self.rate.resume(now);
     }
 
-    /// The median share of loss of those who are not done and have said it.
-    fn usual_loss(&self) -> f64 {
-        let heard = self.members.values().filter(|one| one.heard.is_some() && !one.is_done);
-        let mut losses: Vec<f64> = heard.map(|member| member.loss).collect();
-        if losses.is_empty() {
-            return 0.0;
-        }
-        let middle = (losses.len() - 1) / 2;
-        *losses.select_nth_unstable_by(middle, f64::total_cmp).1
-    }
-
-    /// The longest round trip of those who are not done. One that says far more than the others
-    /// must not make them wait.
-    fn longest_round_trip(&self) -> Duration {
-        let open = self.members.values().filter(|member| !member.is_done);
-        let mut all: Vec<Duration> = open.filter_map(|member| member.round_trip).collect();
-        let Some(longest) = all.iter().max().copied() else {
-            return self.config.first_round_trip;
-        };
-        let middle = (all.len() - 1) / 2;
-        let median = *all.select_nth_unstable(middle).1;
-        longest.min(median * FAR + Duration::from_millis(100)).max(Duration::from_millis(1))
-    }
-
     fn speak_soon(&mut self, now: Time) {
         let least = self.last_state.map_or(now, |last| last + STATE_LEAST);
         self.state_at = self.state_at.min(least.max(now));
@@ -332,39 +282,24 @@ impl CastSender {
         let is_idle = !self.is_sending();
         self.idle_states = if is_idle { self.idle_states + 1 } else { 0 };
         self.last_state = Some(now);
-        let open = self.members.values().filter(|member| !member.is_done).count() as u64;
-        let is_quiet = open == 0 && self.idle_states > IDLE_STATES;
+        let timing = self.group.timing(self.rate());
+        let is_quiet = timing.members == 0 && self.idle_states > IDLE_STATES;
         let every = if is_quiet { IDLE_EVERY } else { self.config.state_every };
         self.state_at = now + every;
-        let budget = self.rate().as_bps() as f64 / 8.0 * self.config.report_share;
-        let each = |speakers: u64| (speakers * REPORT) as f64 / budget.max(1.0) * 1000.0;
-        let report_every = each(open.min(SPEAKERS)).clamp(20.0, 5000.0) as u32;
-        let status_every = each(open).clamp(1000.0, 600_000.0) as u32;
-        let mut round_trips = Vec::new();
-        for (id, member) in &mut self.members {
-            if round_trips.len() == MOST_ROUND_TRIPS {
-                break;
-            }
-            if let Some(round_trip) = member.round_trip.filter(|_| member.is_curious) {
-                member.is_curious = false;
-                let round_trip = round_trip.as_micros().min(u64::from(u32::MAX)) as u32;
-                round_trips.push(MemberRoundTrip { member: *id, round_trip });
-            }
-        }
         CastState {
             visit: self.visits - u32::from(self.current.is_some()),
             pass: self.agenda.pass(),
             idle: is_idle,
             rate: self.rate().as_bps() / 8,
-            members: open.min(u64::from(u32::MAX)) as u32,
-            round_trip: self.round_trip.as_micros().min(u64::from(u32::MAX)) as u32,
-            report_every,
-            status_every,
+            members: timing.members,
+            round_trip: timing.round_trip,
+            report_every: timing.report_every,
+            status_every: timing.status_every,
             adapts: self.rate.adapts(),
             limiting: self.rate.limiting(),
             soon: self.agenda.repairs() as u32,
             planned: self.agenda.planned(MOST_PLANNED),
-            round_trips,
+            round_trips: self.group.take_round_trips(),
         }
     }
 }

@@ -4,6 +4,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use thiserror::Error;
 
+use super::live::{LiveSymbol, live_shape};
 use super::packet::{
     CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
 };
@@ -12,6 +13,8 @@ use crate::wire::{take_varint, varint};
 
 /// Bytes before a symbol: visit, block and ESI.
 pub const SYMBOL_HEADER: usize = 11;
+/// Bytes before a symbol of a stream.
+const LIVE_HEADER: usize = 16;
 const MOST_PLANNED: u64 = 256;
 const MOST_ROUND_TRIPS: u64 = 32;
 const MOST_NEEDS: u64 = 256;
@@ -44,6 +47,30 @@ pub fn decode_symbol(mut bytes: Bytes) -> Result<CastSymbol, CastWireError> {
     }
     let (visit, block, esi) = (bytes.get_u32(), bytes.get_u32(), bytes.get_uint(3) as u32);
     Ok(CastSymbol { visit, block, esi, data: bytes })
+}
+
+/// Writes a symbol of a stream.
+pub fn encode_live_symbol(symbol: &LiveSymbol, out: &mut impl BufMut) {
+    out.put_u32(symbol.block);
+    out.put_uint(u64::from(symbol.esi), 3);
+    out.put_uint(u64::from(symbol.len), 3);
+    out.put_u32(symbol.at);
+    out.put_u16(symbol.age);
+    out.put_slice(&symbol.data);
+}
+
+/// Reads a symbol of a stream.
+pub fn decode_live_symbol(mut bytes: Bytes) -> Result<LiveSymbol, CastWireError> {
+    if bytes.len() < LIVE_HEADER {
+        return Err(CastWireError::Length("symbol of a stream"));
+    }
+    let (block, esi) = (bytes.get_u32(), bytes.get_uint(3) as u32);
+    let len = bytes.get_uint(3) as u32;
+    if live_shape(len).is_none() {
+        return Err(CastWireError::Range("length of a block"));
+    }
+    let (at, age) = (bytes.get_u32(), bytes.get_u16());
+    Ok(LiveSymbol { block, esi, len, at, age, data: bytes })
 }
 
 /// Writes a state.

@@ -51,6 +51,8 @@ enum Event {
 /// The outcome.
 #[derive(Debug)]
 pub(super) struct Outcome {
+    /// When each receiver had the head.
+    pub(super) headed: Vec<Option<Time>>,
     /// When each receiver had everything.
     pub(super) done: Vec<Option<Time>>,
     /// Symbols that were sent.
@@ -139,6 +141,8 @@ struct Room<'a> {
     receivers: Vec<CastReceiver>,
     streams: Vec<Stream>,
     joined: BTreeSet<usize>,
+    head_blocks: u32,
+    headed: Vec<Option<Time>>,
     done: Vec<Option<Time>>,
     calendar: Calendar,
     link: Option<Link>,
@@ -189,6 +193,9 @@ impl Room<'_> {
             if receiver.decoded(block, job.run()).is_some() {
                 receiver.accept(block);
             }
+        }
+        if self.headed[i].is_none() && (0..self.head_blocks).all(|block| receiver.has(block)) {
+            self.headed[i] = Some(now);
         }
         if receiver.is_complete() && self.done[i].is_none() {
             self.done[i] = Some(now);
@@ -253,7 +260,19 @@ pub(super) fn cast_over(
     seed: u64,
     end: Time,
 ) -> Outcome {
-    let shape = CastShape::new(2000, size, 1 << 20, SYMBOL, Code::Counting).unwrap();
+    cast_object((2000, size), rate, link, ways, seed, end)
+}
+
+/// The same, of an object with a head and a body of so many bytes.
+pub(super) fn cast_object(
+    (head, body): (u64, u64),
+    rate: CastRate,
+    link: Option<(Rate, u64)>,
+    ways: &[Way],
+    seed: u64,
+    end: Time,
+) -> Outcome {
+    let shape = CastShape::new(head, body, 1 << 20, SYMBOL, Code::Counting).unwrap();
     let config = CastReceiverConfig::default();
     let receiver = |i| CastReceiver::new(config, shape, i as u32, seed ^ i as u64);
     let link = link.map(|(rate, queue)| Link {
@@ -268,6 +287,8 @@ pub(super) fn cast_over(
         receivers: (0..ways.len()).map(receiver).collect(),
         streams: (0..ways.len()).map(|i| Stream::new(seed, &format!("way {i}"))).collect(),
         joined: BTreeSet::new(),
+        head_blocks: shape.head_blocks(),
+        headed: vec![None; ways.len()],
         done: vec![None; ways.len()],
         calendar: Calendar::default(),
         link,
@@ -287,6 +308,7 @@ pub(super) fn cast_over(
     }
     let dropped = room.link.map_or(0.0, |link| link.dropped as f64 / link.packets.max(1) as f64);
     Outcome {
+        headed: room.headed,
         done: room.done,
         symbols: room.sender.symbols_sent(),
         feedback: room.feedback,

@@ -3,7 +3,7 @@ use fontis_base::{Rate, Time};
 use fontis_base::Duration;
 use fontis_proto::cast::CastRate;
 
-use super::room::{Outcome, SYMBOL, Way, cast, cast_over};
+use super::room::{Outcome, SYMBOL, Way, cast, cast_object, cast_over};
 
 const RATE: Rate = Rate::from_mbps(100);
 
@@ -159,6 +159,34 @@ fn the_worst_receiver_bounds_the_rate_by_the_equation_unless_it_is_too_slow() {
     let mean = outcome.symbols as f64 * f64::from(SYMBOL) * 8.0 / 40e6;
     println!("{mean:.2} Mbit/s, {} at the end", outcome.rate);
     assert!((5.0..15.0).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_least_rate_holds_where_nobody_allows_as_much() {
+    println!("seed {}", seed());
+    // Each allows some 50 kbit/s.
+    let ways = vec![Way { delay: Duration::from_millis(25), ..Way::lossy(0.25) }; 3];
+    let least = CastRate::Tfmcc { least: Rate::from_mbps(2), most: Rate::MAX };
+    let outcome = cast_over(1 << 30, least, None, &ways, seed(), secs(40.0));
+    let mean = outcome.symbols as f64 * f64::from(SYMBOL) * 8.0 / 40e6;
+    println!("{mean:.2} Mbit/s, {} at the end", outcome.rate);
+    assert!((1.9..2.4).contains(&mean), "{mean}");
+}
+
+#[test]
+fn who_comes_late_has_a_large_head_before_the_body_is_over() {
+    println!("seed {}", seed());
+    let mut ways = vec![Way::lossy(0.1); 4];
+    ways[3].joins = secs(2.0);
+    // A head of 4 MiB takes .4 s, the body 26 s.
+    let object = (4 << 20, 256 << 20);
+    let rate = CastRate::Fixed(Rate::from_mbps(80));
+    let outcome = cast_object(object, rate, None, &ways, seed(), secs(120.0));
+    let headed: Vec<f64> =
+        outcome.headed.iter().map(|at| at.map_or(f64::INFINITY, |at| at.as_secs_f64())).collect();
+    println!("heads at {headed:.2?}, everything at {:.2}", outcome.last());
+    assert!(headed[..3].iter().all(|at| *at < 1.0) && headed[3] < 4.0, "{headed:?}");
+    assert!(outcome.last() < 40.0, "{}", outcome.last());
 }
 
 #[test]

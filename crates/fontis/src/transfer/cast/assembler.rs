@@ -25,6 +25,8 @@ pub(super) enum Heard {
     Started { name: String, bytes: u64, entries: usize, resumed: u64 },
     /// An address has sent what is not the sender's: so many packets so far.
     Forged { from: IpAddr, packets: u64 },
+    /// So many blocks of a stream have not come in time so far.
+    Gaps { blocks: u64 },
     /// Bytes that are stored.
     Moved { done: u64 },
 }

@@ -12,8 +12,10 @@ use fontis_proto::cast::{CastRate, CastState, CastSymbol};
 use fontis_proto::dfcp::SendOptions;
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 
-use super::caster::{CastGroup, CastOptions, Caster};
-use super::invitation::Invitation;
+use super::caster::{CastOptions, Caster};
+use super::content::Content;
+use super::group::CastGroup;
+use super::invitation::{Invitation, Promise};
 use super::join::{Joined, invited, join};
 use super::seal::{GroupPacket, GroupSeal};
 use crate::dest::Dest;
@@ -49,7 +51,8 @@ fn forge(invitation: &Invitation, seed: u64, stop: &AtomicBool) -> u64 {
     let ears = group_receiver(group, Ipv4Addr::LOCALHOST.into(), LOOPBACK).unwrap();
     let seal = GroupSeal::new(invitation.id, &invitation.group_secret);
     let (mut stream, mut batch) = (Stream::new(seed, "forger"), Batch::new());
-    let blocks = invitation.content().unwrap().shape.blocks();
+    let Some(Promise::Object(Content { shape, .. })) = invitation.promise() else { panic!() };
+    let blocks = shape.blocks();
     let (mut sent, mut old) = (0, Vec::new());
     while !stop.load(Ordering::Relaxed) {
         let is_more = ears.receive(&mut batch);
@@ -59,7 +62,7 @@ fn forge(invitation: &Invitation, seed: u64, stop: &AtomicBool) -> u64 {
                 continue;
             }
             let number = opened.number + stream.below(60);
-            let data = Bytes::from(vec![0xee; usize::from(invitation.symbol_size)]);
+            let data = Bytes::from(vec![0xee; usize::from(shape.symbol_size())]);
             let (block, esi) = (stream.below(u64::from(blocks)) as u32, stream.below(1200) as u32);
             let packet = match (stream.below(8), opened.packet) {
                 // The same number, block and symbol, with other bytes.

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 
+use fontis_base::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::content::Content;
@@ -19,13 +21,28 @@ pub(in crate::transfer) struct Invitation {
     /// The secret of this receiver's reports, and the port that they go to at the sender.
     pub(super) report_secret: CastSecret,
     pub(super) report_port: u16,
-    /// The BLAKE3 hash of the head, which holds the manifest and the hash tree, and its size.
-    pub(super) head: [u8; 32],
-    pub(super) head_size: u64,
-    pub(super) body_size: u64,
-    pub(super) block_size: u32,
-    pub(super) symbol_size: u16,
+    pub(super) cast: Invited,
 }
+
+/// What is cast.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Invited {
+    /// An object.
+    Object {
+        /// The BLAKE3 hash of the head, which holds the manifest and the hash tree, and its size.
+        head: [u8; 32],
+        head_size: u64,
+        body_size: u64,
+        block_size: u32,
+        symbol_size: u16,
+    },
+    /// A stream, with its latency in milliseconds.
+    Stream { latency: u32 },
+}
+
+/// The latencies that a stream can have.
+pub(super) const LATENCIES: RangeInclusive<Duration> =
+    Duration::from_millis(20)..=Duration::from_secs(60);
 
 /// Without its secrets.
 impl fmt::Debug for Invitation {
@@ -41,12 +58,34 @@ impl Invitation {
         self.member
     }
 
-    /// What is cast; `None` if it cannot be.
-    pub(super) fn content(&self) -> Option<Content> {
-        let Self { head, head_size, body_size, block_size, symbol_size, .. } = *self;
+    /// Whether it is to a stream.
+    pub(super) const fn is_stream(&self) -> bool {
+        matches!(self.cast, Invited::Stream { .. })
+    }
+
+    /// What is cast, an object or a stream; `None` if it cannot be.
+    pub(super) fn promise(&self) -> Option<Promise> {
         let is_sound =
             self.group.ip().is_multicast() && self.group.port() != 0 && self.report_port != 0;
-        let content = Content::new(head, head_size, body_size, block_size, symbol_size);
-        content.filter(|_| is_sound)
+        let promise = match self.cast {
+            Invited::Object { head, head_size, body_size, block_size, symbol_size } => {
+                let content = Content::new(head, head_size, body_size, block_size, symbol_size)?;
+                Promise::Object(content)
+            }
+            Invited::Stream { latency } => {
+                let latency = Duration::from_millis(u64::from(latency));
+                if !LATENCIES.contains(&latency) {
+                    return None;
+                }
+                Promise::Stream(latency)
+            }
+        };
+        is_sound.then_some(promise)
     }
+}
+
+/// What a receiver is invited to: an object, or a stream of this latency.
+pub(super) enum Promise {
+    Object(Content),
+    Stream(Duration),
 }

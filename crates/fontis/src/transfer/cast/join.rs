@@ -63,6 +63,10 @@ pub async fn join(
         connection.send_message(request, SendOptions::default());
     }
     let invitation = invited(&connection).await?;
+    if *dest == Dest::Stdout && !invitation.is_stream() {
+        close(&connection, 0).await;
+        return Err(TransferError::Unordered);
+    }
     let interface = match interface {
         Some(interface) => interface,
         None => GroupInterface::towards(remote)
@@ -76,6 +80,9 @@ pub async fn join(
     let received = take_part(&connection, &invitation, interface, destination, &progress).await;
     close(&connection, if matches!(received, Ok(Some(_))) { CODE_COMPLETE } else { 0 }).await;
     let Some(received) = received? else {
+        if invitation.is_stream() {
+            return Err(TransferError::Silent { group: invitation.group });
+        }
         let report = get(endpoint, remote, url, dest, options, progress).await?;
         return Ok((report, Joined::Unicast));
     };
@@ -150,6 +157,7 @@ fn tell_of(heard: Heard, progress: &(impl Fn(Progress) + Send + Sync)) {
         Heard::Started { name, bytes, entries, resumed } => {
             progress(Progress::Started { name, bytes, entries, resumed });
         }
+        Heard::Gaps { blocks } => progress(Progress::Gaps { blocks }),
         Heard::Forged { from, packets } => progress(Progress::Forged { from, packets }),
         Heard::Moved { done } => progress(Progress::Moved { done, stats: DfcpStats::default() }),
     }

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fontis_base::{Duration, Ecn, Time};
+use fontis_proto::cast::{CastGate, CastReport, GateKept};
 use mio::{Events, Interest, Poll, Token, Waker};
 use tokio::sync::mpsc;
 
 use super::announcement::Announcement;
 use super::assembler::{Assembler, Destination, Heard, Received};
 use super::content::Content;
-use super::invitation::Invitation;
-use super::reader::GroupReader;
+use super::invitation::{Invitation, Promise};
+use super::reader::{GroupReader, GroupSymbol};
 use super::seal::{CastSecret, GroupPacket, ReportSeal, Signer, group_id};
+use super::streamed::Streamed;
 use crate::transfer::TransferError;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_receiver};
 
@@ -52,16 +54,28 @@ pub(super) struct Listener {
 enum Sender {
     /// It takes reports.
     Answered(Box<Answered>),
+    /// It takes reports, and sends a stream.
+    Live(Box<Live>),
     /// It takes no answers.
     OneWay(Box<OneWay>),
 }
 
 struct Answered {
+    link: Link,
+    assembler: Assembler,
+}
+
+struct Live {
+    link: Link,
+    streamed: Streamed,
+}
+
+/// What is read from a sender, and said to it.
+struct Link {
     reader: GroupReader,
     reports: ReportSeal,
     reporter: Socket,
     to: SocketAddr,
-    assembler: Assembler,
 }
 
 /// What is known of a sender that takes no answers.
@@ -87,11 +101,11 @@ impl Listener {
         told: mpsc::UnboundedSender<Heard>,
     ) -> Result<(Self, Stopper), TransferError> {
         let what = "an invitation to a cast that cannot be";
-        let content = invitation.content().ok_or(TransferError::Protocol { remote, what })?;
+        let promise = invitation.promise().ok_or(TransferError::Protocol { remote, what })?;
         let (group, member) = (invitation.group, invitation.member);
         let failed = |source| TransferError::Group { group, source };
         let source = remote.ip().to_canonical();
-        let answered = Answered {
+        let link = Link {
             reader: GroupReader::new(
                 invitation.id,
                 &invitation.group_secret,
@@ -100,9 +114,18 @@ impl Listener {
             reports: ReportSeal::new(invitation.id, member, &invitation.report_secret),
             reporter: report_socket(remote).map_err(failed)?,
             to: SocketAddr::new(source, invitation.report_port),
-            assembler: Assembler::new(content, remote, member, destination, told.clone()),
         };
-        Self::new(group, source, interface, Sender::Answered(Box::new(answered)), told)
+        let sender = match promise {
+            Promise::Object(content) => {
+                let assembler = Assembler::new(content, remote, member, destination, told.clone());
+                Sender::Answered(Box::new(Answered { link, assembler }))
+            }
+            Promise::Stream(latency) => {
+                let streamed = Streamed::new(latency, member, &destination, told.clone())?;
+                Sender::Live(Box::new(Live { link, streamed }))
+            }
+        };
+        Self::new(group, source, interface, sender, told)
     }
 
     /// Joins a group whose sender takes no answers.
@@ -171,23 +194,15 @@ impl Listener {
                     let source = meta.addr.ip().to_canonical();
                     has_heard |= self.sender.take(datagram, source, now, &self.told);
                 }
-                if let Some(assembler) = self.sender.assembler() {
-                    assembler.work()?;
-                }
+                self.sender.work(now)?;
                 if !is_more {
                     break;
                 }
             }
             let now = clock.now();
             self.sender.report(now);
-            if self.sender.assembler().is_some_and(|one| one.gate.receiver().is_complete()) {
-                return match self.sender.into_assembler() {
-                    Some(mut assembler) => {
-                        assembler.tell();
-                        assembler.finish().map(Some)
-                    }
-                    None => Err(TransferError::Worker),
-                };
+            if self.sender.is_complete() {
+                return self.sender.finish().map(Some);
             }
             if self.sender.is_over(now) {
                 return Err(self.sender.unfinished(group));
@@ -195,9 +210,7 @@ impl Listener {
             if has_heard && told.is_none_or(|at| now >= at + PROGRESS_EVERY) {
                 (told, has_heard) = (Some(now), false);
                 let _ = self.told.send(Heard::Alive);
-                if let Some(assembler) = self.sender.assembler() {
-                    assembler.tell();
-                }
+                self.sender.tell();
             }
         }
     }
@@ -207,6 +220,7 @@ impl Sender {
     const fn assembler(&mut self) -> Option<&mut Assembler> {
         match self {
             Self::Answered(answered) => Some(&mut answered.assembler),
+            Self::Live(_) => None,
             Self::OneWay(one_way) => match &mut one_way.assembler {
                 Some((_, assembler)) => Some(assembler),
                 None => None,
@@ -214,11 +228,43 @@ impl Sender {
         }
     }
 
-    fn into_assembler(self) -> Option<Assembler> {
+    /// Stores what is complete.
+    fn work(&mut self, now: Time) -> Result<(), TransferError> {
         match self {
+            Self::Live(live) => live.streamed.work(now),
+            _ => self.assembler().map_or(Ok(()), Assembler::work),
+        }
+    }
+
+    /// Tells how it goes.
+    fn tell(&mut self) {
+        match self {
+            Self::Live(live) => live.streamed.tell(),
+            _ => {
+                if let Some(assembler) = self.assembler() {
+                    assembler.tell();
+                }
+            }
+        }
+    }
+
+    fn is_complete(&mut self) -> bool {
+        match self {
+            Self::Live(live) => live.streamed.is_over(),
+            _ => self.assembler().is_some_and(|one| one.gate.receiver().is_complete()),
+        }
+    }
+
+    /// What is complete.
+    fn finish(self) -> Result<Received, TransferError> {
+        let assembler = match self {
+            Self::Live(live) => return live.streamed.finish(),
             Self::Answered(answered) => Some(answered.assembler),
             Self::OneWay(one_way) => one_way.assembler.map(|(_, assembler)| assembler),
-        }
+        };
+        let mut assembler = assembler.ok_or(TransferError::Worker)?;
+        assembler.tell();
+        assembler.finish()
     }
 
     /// Takes a datagram; returns true if it is surely the sender's.
@@ -231,26 +277,34 @@ impl Sender {
     ) -> bool {
         match self {
             Self::Answered(answered) => {
-                let Some(opened) = answered.reader.open(datagram) else { return false };
-                answered.reader.give(opened, source, now, &mut answered.assembler.gate)
+                answered.link.take(datagram, source, now, &mut answered.assembler.gate)
             }
+            Self::Live(live) => live.link.take(datagram, source, now, &mut live.streamed.gate),
             Self::OneWay(one_way) => one_way.take(datagram, source, now, told),
         }
     }
 
     /// Sends the reports that are due.
     fn report(&mut self, now: Time) {
-        let Self::Answered(answered) = self else { return };
-        while let Some(report) = answered.assembler.gate.receiver_mut().poll(now) {
-            // One that is lost is followed by another.
-            let datagram = answered.reports.seal(&report);
-            let _ = answered.reporter.send(answered.to, None, Ecn::NotEct, &datagram, None);
+        match self {
+            Self::Answered(answered) => {
+                while let Some(report) = answered.assembler.gate.receiver_mut().poll(now) {
+                    answered.link.say(&report);
+                }
+            }
+            Self::Live(live) => {
+                while let Some(report) = live.streamed.gate.receiver_mut().poll(now) {
+                    live.link.say(&report);
+                }
+            }
+            Self::OneWay(_) => {}
         }
     }
 
     fn timeout(&self) -> Option<Time> {
         let at = match self {
             Self::Answered(answered) => answered.assembler.gate.receiver().timeout(),
+            Self::Live(live) => live.streamed.gate.receiver().timeout(),
             Self::OneWay(one_way) if one_way.reader.is_some() => one_way.heard_at + SILENCE,
             Self::OneWay(_) => Time::MAX,
         };
@@ -260,7 +314,7 @@ impl Sender {
     /// Whether nothing more will come of a sender that takes no answers.
     fn is_over(&self, now: Time) -> bool {
         match self {
-            Self::Answered(_) => false,
+            Self::Answered(_) | Self::Live(_) => false,
             Self::OneWay(one_way) => {
                 let is_silent = one_way.reader.is_some() && now >= one_way.heard_at + SILENCE;
                 one_way.has_ended || is_silent
@@ -279,8 +333,28 @@ impl Sender {
                 },
                 None => TransferError::Silent { group },
             },
-            Self::Answered(_) => TransferError::Silent { group },
+            Self::Answered(_) | Self::Live(_) => TransferError::Silent { group },
         }
+    }
+}
+
+impl Link {
+    /// Hands over a datagram; returns true if it is surely the sender's.
+    fn take<R: GateKept<Symbol: GroupSymbol>>(
+        &mut self,
+        datagram: &[u8],
+        source: IpAddr,
+        now: Time,
+        gate: &mut CastGate<R>,
+    ) -> bool {
+        let Some(opened) = self.reader.open(datagram) else { return false };
+        self.reader.give(opened, source, now, gate)
+    }
+
+    /// Sends a report. One that is lost is followed by another.
+    fn say(&self, report: &CastReport) {
+        let datagram = self.reports.seal(report);
+        let _ = self.reporter.send(self.to, None, Ecn::NotEct, &datagram, None);
     }
 }
 

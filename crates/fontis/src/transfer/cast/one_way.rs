@@ -9,7 +9,7 @@ use mio::{Events, Interest, Poll, Token};
 use ring::signature::Ed25519KeyPair;
 
 use super::announcement::{Announcement, signing_key, signing_public};
-use super::caster::CastGroup;
+use super::group::CastGroup;
 use super::object::CastObject;
 use super::seal::{CastId, CastSecret, GroupPacket};
 use super::writer::GroupWriter;

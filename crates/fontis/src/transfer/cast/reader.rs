@@ -1,12 +1,36 @@
 use std::net::IpAddr;
 
 use fontis_base::Time;
-use fontis_proto::cast::{CastGate, CastOrigin};
+use fontis_proto::cast::{CastGate, CastOrigin, CastSymbol, GateKept, LiveSymbol};
 
 use super::seal::{CastId, CastSecret, GroupPacket, GroupSeal, Opened, Signer};
 
 /// Signatures that are checked in a second: a sixth of a processor. A sender makes a few hundred.
 const MOST_CHECKS: u32 = 2000;
+
+/// A symbol of one kind of cast.
+pub(super) trait GroupSymbol: Clone {
+    /// The symbol of a packet; none if it has none of this kind.
+    fn of(packet: &GroupPacket) -> Option<&Self>;
+}
+
+impl GroupSymbol for CastSymbol {
+    fn of(packet: &GroupPacket) -> Option<&Self> {
+        match packet {
+            GroupPacket::Symbol(symbol) => Some(symbol),
+            _ => None,
+        }
+    }
+}
+
+impl GroupSymbol for LiveSymbol {
+    fn of(packet: &GroupPacket) -> Option<&Self> {
+        match packet {
+            GroupPacket::Live(symbol) => Some(symbol),
+            _ => None,
+        }
+    }
+}
 
 /// What a receiver reads from its group.
 pub(super) struct GroupReader {
@@ -34,16 +58,16 @@ impl GroupReader {
     }
 
     /// Hands over a packet. Returns true if the sender has surely made it just now, or before.
-    pub(super) fn give(
+    pub(super) fn give<R: GateKept<Symbol: GroupSymbol>>(
         &mut self,
         Opened { number, digest, packet }: Opened,
         source: IpAddr,
         at: Time,
-        gate: &mut CastGate,
+        gate: &mut CastGate<R>,
     ) -> bool {
         let origin = CastOrigin { number, digest, source, at };
-        if let GroupPacket::Symbol(symbol) = packet {
-            gate.symbol(origin, symbol);
+        if let Some(symbol) = R::Symbol::of(&packet) {
+            gate.symbol(origin, symbol.clone());
             return false;
         }
         let second = at.as_nanos() / 1_000_000_000;
@@ -61,7 +85,7 @@ impl GroupReader {
         match packet {
             GroupPacket::State(state, _) => gate.state(origin, state),
             GroupPacket::Receipt(receipt, _) => gate.receipt(origin, &receipt),
-            GroupPacket::Symbol(_) | GroupPacket::Announcement(_) => return false,
+            _ => return false,
         }
         true
     }

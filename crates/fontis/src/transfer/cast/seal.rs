@@ -2,8 +2,9 @@
 //! under a key of each receiver. `docs/multicast.md` specifies them.
 
 use fontis_proto::cast::{
-    CastReceipt, CastReport, CastState, CastSymbol, decode_receipt, decode_report, decode_state,
-    decode_symbol, encode_receipt, encode_report, encode_state, encode_symbol,
+    CastReceipt, CastReport, CastState, CastSymbol, LiveSymbol, decode_live_symbol, decode_receipt,
+    decode_report, decode_state, decode_symbol, encode_live_symbol, encode_receipt, encode_report,
+    encode_state, encode_symbol,
 };
 
 use bytes::{Bytes, BytesMut};
@@ -18,6 +19,7 @@ const SYMBOL: u8 = 0;
 const STATE: u8 = 1;
 const ANNOUNCEMENT: u8 = 2;
 const RECEIPT: u8 = 3;
+const LIVE_SYMBOL: u8 = 4;
 /// What the sender signs of a packet begins with this.
 const SIGNED: &[u8] = b"fontis cast 1 packet";
 /// Bytes before the ciphertext: the type, the session, and the number.
@@ -38,6 +40,8 @@ pub(super) type Signature = [u8; SIGNATURE];
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum GroupPacket {
     Symbol(CastSymbol),
+    /// A symbol of a stream.
+    Live(LiveSymbol),
     /// With the sender's signature, which is to be checked.
     State(CastState, Signature),
     Receipt(CastReceipt, Signature),
@@ -134,7 +138,7 @@ impl GroupPacket {
                 out.push(RECEIPT);
                 encode_receipt(receipt, &mut out);
             }
-            Self::Symbol(_) | Self::Announcement(_) => {}
+            Self::Symbol(_) | Self::Live(_) | Self::Announcement(_) => {}
         }
         out
     }
@@ -151,6 +155,10 @@ impl GroupPacket {
             Self::Symbol(symbol) => {
                 out.push(SYMBOL);
                 encode_symbol(symbol, out);
+            }
+            Self::Live(symbol) => {
+                out.push(LIVE_SYMBOL);
+                encode_live_symbol(symbol, out);
             }
             Self::State(state, signature) => {
                 out.push(STATE);
@@ -173,6 +181,7 @@ impl GroupPacket {
         let kind = body.split_to(1)[0];
         Some(match kind {
             SYMBOL => Self::Symbol(decode_symbol(body).ok()?),
+            LIVE_SYMBOL => Self::Live(decode_live_symbol(body).ok()?),
             ANNOUNCEMENT => Self::Announcement(body),
             STATE | RECEIPT => {
                 let length = body.len().checked_sub(SIGNATURE)?;
