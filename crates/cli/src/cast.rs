@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use fontis::transfer::{
-    CastGroup, CastOptions, CastStatus, Caster, Casting, FileServer, LiveCaster, LiveOptions,
-    OneWayOptions, OneWaySender, ServerEvent,
+    CastGroup, CastOptions, CastStatus, Caster, FileServer, LiveOptions, OneWayOptions,
+    OneWaySender, ServerEvent,
 };
 use fontis::udp::is_source_specific;
 use fontis::{Secret, SourceOptions, Url};
@@ -236,16 +236,16 @@ fn live_rate(rate: CastRate) -> Result<Rate, Failure> {
 }
 
 /// What casts the file or folder at `path`.
-async fn caster(
+async fn caster_of(
     path: &Path,
     selection: SourceOptions,
     options: CastOptions,
-) -> Result<Casting, Failure> {
+) -> Result<Caster, Failure> {
     let path = path.to_owned();
     let work = move || Caster::new(&path, &selection, options);
     let made = tokio::task::spawn_blocking(work).await;
     let failed = || Failure::Failed("internal error: a worker failed".to_owned());
-    Ok(made.map_err(|_| failed())??.into())
+    Ok(made.map_err(|_| failed())??)
 }
 
 /// Casts to a group.
@@ -289,16 +289,16 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
             (false, None) => Some(read_secret(path, &keys)?),
         };
         let wait_for = args.start.or(expected).unwrap_or(1);
-        let casting = match live {
+        let caster = match live {
             Some(rate) => {
                 let latency = args.latency.unwrap_or(LATENCY);
                 let options = LiveOptions { group, rate, latency, wait_for };
-                LiveCaster::new(std::io::stdin(), options)?.into()
+                Caster::of_stream(std::io::stdin(), options)?
             }
-            None => caster(path, selection, CastOptions { group, rate, wait_for }).await?,
+            None => caster_of(path, selection, CastOptions { group, rate, wait_for }).await?,
         };
-        let urls = urls_of(&endpoint, Some(casting.name()), secret.as_ref());
-        let server = FileServer::of_cast(endpoint.clone(), casting, secret);
+        let urls = urls_of(&endpoint, Some(caster.name()), secret.as_ref());
+        let server = FileServer::of_cast(endpoint.clone(), caster, secret);
         let cast_status = server.cast_status();
         let control = Control::new("cast", path.display().to_string(), &args.control);
         control.attach(&endpoint);

@@ -1,6 +1,7 @@
 //! The destination of an object.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf, is_separator};
 
 use crate::disk::{Dir, Folder as _};
@@ -32,9 +33,7 @@ pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), Si
     if Dir::is_folder_at(path) || into {
         if !Dir::is_folder_at(path) {
             Dir::make_at(path).map_err(|error| match error.kind() {
-                std::io::ErrorKind::NotFound => {
-                    SinkError::NoFolder { path: parent_of(path).to_owned() }
-                }
+                io::ErrorKind::NotFound => SinkError::NoFolder { path: parent_of(path).to_owned() },
                 _ => SinkError::io(path, error),
             })?;
         }
@@ -43,6 +42,28 @@ pub(crate) fn resolve(path: &Path, name: &str) -> Result<(PathBuf, OsString), Si
     match path.file_name() {
         Some(file) => Ok((parent_of(path).to_owned(), file.to_owned())),
         None => Err(SinkError::Name { path: path.to_owned() }),
+    }
+}
+
+/// Opens the folder at `place`, in which something may get this name.
+pub(crate) fn open(
+    place: &Path,
+    name: &OsStr,
+    folder: bool,
+    overwrite: bool,
+) -> Result<Dir, SinkError> {
+    let parent = Dir::at(place).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => SinkError::NoFolder { path: place.to_owned() },
+        _ => SinkError::io(place, error),
+    })?;
+    let path = place.join(name);
+    match parent.facts(Path::new(name)) {
+        Ok(_) if !overwrite => Err(SinkError::Exists { path }),
+        Ok(there) if there.is_folder() != folder => {
+            Err(SinkError::Kind { path, folder: there.is_folder() })
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(SinkError::io(&path, error)),
+        Ok(_) | Err(_) => Ok(parent),
     }
 }
 

@@ -125,20 +125,7 @@ impl Sink {
         let path = place.join(&name);
         check_names(&manifest, &path)?;
         let excluded = Excluded::find(&manifest, &exclusions, &path)?;
-        let parent = Dir::at(&place).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
-            _ => SinkError::io(&place, error),
-        })?;
-        match parent.facts(Path::new(&name)) {
-            Ok(_) if !overwrite => return Err(SinkError::Exists { path }),
-            Ok(there) if there.is_folder() != manifest.is_folder() => {
-                return Err(SinkError::Kind { path, folder: there.is_folder() });
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(SinkError::io(&path, error));
-            }
-            Ok(_) | Err(_) => {}
-        }
+        let parent = dest::open(&place, &name, manifest.is_folder(), overwrite)?;
         let found = Found::look(&parent, &name, &manifest).filter(|_| !restart);
         let adopt = found.is_some();
         let partial = Partial::create(parent, &place, &name, manifest.is_folder(), adopt)?;

@@ -92,17 +92,26 @@ async fn rates_of_servers_add_up_and_hardly_anything_comes_twice() {
     let bytes = 30_000_000;
     let content = content(bytes);
     let mirrors = [(); 4].map(|()| Mirror::new(&content, 20));
-    let to = tempfile::tempdir().unwrap();
-    let (report, dropped) = get(&mirrors.each_ref(), to.path()).await;
-    let report = report.unwrap();
-    assert!(dropped.is_empty(), "{dropped:?}");
-    assert!(std::fs::read(to.path().join("file")).unwrap() == content);
-    assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
-    // 80 Mbit/s with headers. One server alone has a quarter. Busy processors take their part.
-    let share = bytes as f64 * 8.0 / 80e6 * 1500.0 / 1472.0 / report.duration.as_secs_f64();
-    let received = report.stats.bytes_received as f64 / bytes as f64;
-    println!("{share:.3} of the sum, {received:.3} times the bytes came");
-    assert!(share > 0.35 && (1.0..1.2).contains(&received), "{share}, {received}");
+    let mut shares = Vec::new();
+    // Other tests take a part of the processors: one run in three must show it.
+    for _ in 0..3 {
+        let to = tempfile::tempdir().unwrap();
+        let (report, dropped) = get(&mirrors.each_ref(), to.path()).await;
+        let report = report.unwrap();
+        assert!(dropped.is_empty(), "{dropped:?}");
+        assert!(std::fs::read(to.path().join("file")).unwrap() == content);
+        assert_eq!(report.hash, blake3::hash(&content).to_hex().to_string());
+        // 80 Mbit/s with headers.
+        let share = bytes as f64 * 8.0 / 80e6 * 1500.0 / 1472.0 / report.duration.as_secs_f64();
+        let received = report.stats.bytes_received as f64 / bytes as f64;
+        println!("{share:.3} of the sum, {received:.3} times the bytes came");
+        assert!((1.0..1.2).contains(&received), "{received}");
+        shares.push(share);
+        if share > 0.5 {
+            return;
+        }
+    }
+    panic!("the rates do not add up: {shares:?} of the sum");
 }
 
 #[tokio::test(flavor = "multi_thread")]

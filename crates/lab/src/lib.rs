@@ -15,5 +15,7 @@ pub mod sim;
 mod statistics;
 #[cfg(target_os = "linux")]
 pub mod testbed;
+#[cfg(target_os = "linux")]
+mod thread_time;
 
 pub use lateness::Lateness;

@@ -257,7 +257,7 @@ fn the_source_compiles_where_there_is_a_clang() {
 }
 
 /// Objects that a server on the loopback interface sends, several at the same time, to clients that
-/// read slowly, so that a connection lasts some 100 ms.
+/// read slowly, so that a connection lasts some 200 ms.
 fn traffic(until: Instant) -> std::io::Result<usize> {
     const BYTES: usize = 300_000;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -276,7 +276,7 @@ fn traffic(until: Instant) -> std::io::Result<usize> {
         while Instant::now() < until {
             let mut socket = TcpStream::connect(to)?;
             socket.write_all(b"?")?;
-            let (mut got, mut buffer) = (0, vec![0; BYTES / 10]);
+            let (mut got, mut buffer) = (0, vec![0; BYTES / 20]);
             while got < BYTES {
                 let read = socket.read(&mut buffer)?;
                 if read == 0 {

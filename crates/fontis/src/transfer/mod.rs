@@ -43,8 +43,8 @@ use crate::left_out::LeftOut;
 use crate::task;
 
 pub use cast::{
-    CastGroup, CastOptions, CastStatus, Caster, Casting, Joined, LiveCaster, LiveOptions,
-    OneWayOptions, OneWaySender, join, join_one_way,
+    CastGroup, CastOptions, CastStatus, Caster, Joined, LiveOptions, OneWayOptions, OneWaySender,
+    join, join_one_way,
 };
 pub use error::TransferError;
 pub use get::{get, get_over_sctp};

@@ -12,7 +12,7 @@ use fontis_proto::dfcp::{CloseReason, SendOptions};
 use fontis_proto::sctp::CodingConfig;
 use tokio::sync::{mpsc, oneshot};
 
-use super::cast::{CastStatus, Casting};
+use super::cast::{CastStatus, Caster};
 use super::gate::{Gate, Pass, TOO_MANY};
 use super::guesses::{GUESSED, Guesses};
 use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
@@ -57,7 +57,7 @@ enum Root {
     /// What lies beneath a folder.
     Folder(Dir),
     /// What is cast to a group, and that alone.
-    Cast(Casting),
+    Cast(Box<Caster>),
     /// One object.
     Object(Outgoing),
 }
@@ -96,12 +96,8 @@ impl FileServer {
 
     /// A server of what is cast to a group: it invites those who ask to take part, and sends the
     /// object to those whom the group does not reach.
-    pub fn of_cast(
-        endpoint: Endpoint,
-        casting: impl Into<Casting>,
-        secret: Option<Secret>,
-    ) -> Self {
-        Self::of(endpoint, Root::Cast(casting.into()), secret)
+    pub fn of_cast(endpoint: Endpoint, caster: Caster, secret: Option<Secret>) -> Self {
+        Self::of(endpoint, Root::Cast(Box::new(caster)), secret)
     }
 
     /// A server of the file or folder at `path` alone. It is hashed here, which blocks.
@@ -134,7 +130,7 @@ impl FileServer {
         let shared = self.shared.clone();
         move || match &shared.root {
             Root::Folder(_) | Root::Object(_) => None,
-            Root::Cast(casting) => Some(casting.status()),
+            Root::Cast(caster) => Some(caster.status()),
         }
     }
 
@@ -355,10 +351,10 @@ async fn invite(
         client.respond(&Response::Error { id, text: text.to_owned() });
         events(ServerEvent::Failed { remote, error: text.to_owned() });
     };
-    let Root::Cast(casting) = &shared.root else {
+    let Root::Cast(caster) = &shared.root else {
         return refuse("nothing is cast to a group here: use `fontis get`");
     };
-    let name = casting.name().to_owned();
+    let name = caster.name().to_owned();
     if !path.is_empty() && path != name {
         return refuse(NOT_HERE);
     }
@@ -366,14 +362,14 @@ async fn invite(
         return refuse("this connection takes part already");
     }
     let begin = moment::now();
-    let invitation = casting.join();
+    let invitation = caster.join();
     let member = invitation.member();
     client.respond(&Response::Invite { id, invitation });
-    events(ServerEvent::Started { remote, name, bytes: casting.bytes() });
+    events(ServerEvent::Started { remote, name, bytes: caster.bytes() });
     let reason = client.connection.closed().await;
-    casting.leave(member);
+    caster.leave(member);
     if matches!(reason, CloseReason::Peer { code: CODE_COMPLETE, .. }) {
-        let report = Box::new(casting.report(begin));
+        let report = Box::new(caster.report(begin));
         events(ServerEvent::Finished { remote, report });
     } else {
         let error = format!("left before it had everything: {reason}");
@@ -575,9 +571,9 @@ fn open(shared: &Shared, path: &str, resume: bool) -> Result<Outgoing, TransferE
     };
     let root = match &shared.root {
         Root::Folder(root) => root,
-        Root::Cast(casting) => {
+        Root::Cast(caster) => {
             let missing = || SourceError::NotFound { path: path.into() };
-            let (source, tree) = casting.object().ok_or_else(missing)?;
+            let (source, tree) = caster.object().cloned().ok_or_else(missing)?;
             return Ok(only(Outgoing { source, tree: Tree::Known(tree) })?);
         }
         Root::Object(object) => return Ok(only(object.clone())?),

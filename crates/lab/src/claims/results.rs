@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 use std::time::Instant;
 
 use fontis_sim::Recording;
@@ -12,6 +14,8 @@ use serde_json::{Value, json};
 
 use super::probes;
 use crate::sim::{self, Platform, behaviour, key};
+#[cfg(target_os = "linux")]
+use crate::thread_time::thread_time;
 
 /// The permitted runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,14 +367,14 @@ fn key_on(platform: Platform, run: &Run) -> String {
 enum Computing {
     RealTime(Instant),
     #[cfg(target_os = "linux")]
-    Thread(f64),
+    Thread(Duration),
 }
 
 impl Computing {
     fn start(platform: Platform) -> Self {
         #[cfg(target_os = "linux")]
         if platform == Platform::Simulator {
-            return Self::Thread(thread_seconds());
+            return Self::Thread(thread_time());
         }
         let _ = platform;
         Self::RealTime(Instant::now())
@@ -380,16 +384,9 @@ impl Computing {
         match self {
             Self::RealTime(begin) => begin.elapsed().as_secs_f64(),
             #[cfg(target_os = "linux")]
-            Self::Thread(begin) => thread_seconds() - begin,
+            Self::Thread(begin) => (thread_time() - *begin).as_secs_f64(),
         }
     }
-}
-
-/// Processor time of this thread, in seconds.
-#[cfg(target_os = "linux")]
-fn thread_seconds() -> f64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 /// What the code does that a run uses. On the testbed that is the transports alone, and what the

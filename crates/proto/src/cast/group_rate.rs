@@ -1,7 +1,7 @@
 //! The rate of a cast by TCP-friendly multicast congestion control, TFMCC (RFC 4654): that of the
 //! receiver for which the TCP equation allows the least.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use fontis_base::{Duration, Rate, Time};
 
@@ -40,8 +40,8 @@ pub(super) struct GroupRate {
     first: f64,
     rate: f64,
     limiting: Option<Limiting>,
-    /// Receivers that allow less than the least rate, and when they said so.
-    slow: BTreeMap<u32, Time>,
+    /// Receivers that allow less than the least rate.
+    slow: BTreeSet<u32>,
     /// Whether any receiver has lost something.
     has_lost: bool,
     /// The least that a receiver has said to arrive since the rate rose, in bytes a second.
@@ -67,7 +67,7 @@ impl GroupRate {
             first,
             rate: first,
             limiting: None,
-            slow: BTreeMap::new(),
+            slow: BTreeSet::new(),
             has_lost: false,
             arriving: None,
             rise_at: Time::ZERO,
@@ -135,15 +135,16 @@ impl GroupRate {
             0.0 => f64::INFINITY,
             losses => tfrc::throughput(self.packet, rtt, 4.0 * rtt, losses),
         };
-        self.slow.remove(&member);
+        let is_slow = rate < self.bounds().0;
         // A receiver that allows less than the least rate does not bound the others.
-        if losses <= 0.0 || rate < self.bounds().0 {
+        if losses <= 0.0 || is_slow {
             self.forget(member);
-            if losses > 0.0 {
-                self.slow.insert(member, now);
+            if is_slow {
+                self.slow.insert(member);
             }
             return;
         }
+        self.slow.remove(&member);
         let is_limiting = self.limiting() == Some(member);
         if !is_limiting && self.limiting.is_some_and(|one| one.rate <= rate) {
             return;

@@ -31,6 +31,19 @@ pub(super) enum Heard {
     Moved { done: u64 },
 }
 
+/// Tells of the addresses that forge, if there is something new.
+pub(super) fn tell_forged(
+    sources: &BTreeMap<IpAddr, u64>,
+    known: &mut BTreeMap<IpAddr, u64>,
+    told: &mpsc::UnboundedSender<Heard>,
+) {
+    for (from, packets) in sources {
+        if known.insert(*from, *packets) != Some(*packets) {
+            let _ = told.send(Heard::Forged { from: *from, packets: *packets });
+        }
+    }
+}
+
 /// A complete object.
 pub(super) struct Received {
     pub(super) name: String,
@@ -109,11 +122,7 @@ impl Assembler {
 
     /// Tells how much is stored, and who forges.
     pub(super) fn tell(&mut self) {
-        for (from, packets) in self.gate.sources() {
-            if self.told_forged.insert(*from, *packets) != Some(*packets) {
-                let _ = self.told.send(Heard::Forged { from: *from, packets: *packets });
-            }
-        }
+        tell_forged(self.gate.sources(), &mut self.told_forged, &self.told);
         if let Some(done) = self.stored() {
             let _ = self.told.send(Heard::Moved { done });
         }

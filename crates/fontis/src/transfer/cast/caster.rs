@@ -1,19 +1,23 @@
-use std::path::Path;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
-use fontis_base::{Rate, Time};
-use fontis_proto::cast::{CastConfig, CastRate, CastReport, CastSender, CastSymbol, CastTransmit};
-use ring::signature::Ed25519KeyPair;
+use fontis_base::{Duration, Rate};
+use fontis_proto::cast::CastRate;
+use fontis_proto::dfcp::DfcpStats;
 
-use super::blocks::Blocks;
 use super::group::{CastGroup, CastStatus};
-use super::group_thread::{Feed, GroupThread};
-use super::invitation::{Invitation, Invited};
+use super::group_thread::GroupThread;
+use super::invitation::{Invitation, Invited, LATENCIES, STREAM};
+use super::live_feed::LiveFeed;
 use super::object::CastObject;
-use super::seal::{CastId, GroupPacket};
+use super::object_feed::ObjectFeed;
 use crate::hash_tree::HashTree;
+use crate::left_out::LeftOut;
+use crate::moment;
 use crate::source::{Source, SourceOptions};
-use crate::transfer::TransferError;
+use crate::transfer::{Report, TransferError};
 
 /// How an object is cast.
 #[derive(Clone, Copy, Debug)]
@@ -26,10 +30,24 @@ pub struct CastOptions {
     pub wait_for: u32,
 }
 
-/// Sends one object to a group, on a thread of its own, until it is dropped.
+/// How a stream is cast.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveOptions {
+    /// The group.
+    pub group: CastGroup,
+    /// Bytes of symbols that leave in a second at most, as a rate. A source that makes more waits.
+    pub rate: Rate,
+    /// The time after which a byte is given up that did not come, without that of the path; 20 ms
+    /// to 60 s.
+    pub latency: Duration,
+    /// Receivers to wait for before the stream is read.
+    pub wait_for: u32,
+}
+
+/// Sends an object, or a stream, to a group, on a thread of its own, until it is dropped.
 pub struct Caster {
-    source: Arc<Source>,
-    tree: Arc<HashTree>,
+    /// None of a stream.
+    object: Option<(Arc<Source>, Arc<HashTree>)>,
     thread: GroupThread,
 }
 
@@ -52,26 +70,33 @@ impl Caster {
             block_size: content.block_size,
             symbol_size: content.shape.symbol_size(),
         };
-        let feed = ObjectFeed {
-            sender: CastSender::new(CastConfig::new(options.rate), content.shape),
-            blocks: object.blocks(),
-            needed: content.shape.all_symbols(),
-            wait_for: options.wait_for,
-            here: 0,
-        };
-        let thread = GroupThread::start(options.group, cast, |_| Ok(feed))?;
+        let CastOptions { group, rate, wait_for } = options;
+        let feed = ObjectFeed::new(&object, rate);
+        let thread = GroupThread::start(group, cast, wait_for, |_| Ok(feed))?;
         let CastObject { source, tree, .. } = object;
-        Ok(Self { source, tree, thread })
+        Ok(Self { object: Some((source, tree)), thread })
     }
 
-    /// The object.
-    pub fn source(&self) -> &Arc<Source> {
-        &self.source
+    /// One that sends what `input` has, while it is made.
+    ///
+    /// # Errors
+    /// If the latency cannot be, or the group cannot be sent to.
+    pub fn of_stream(
+        input: impl Read + Send + 'static,
+        options: LiveOptions,
+    ) -> Result<Self, TransferError> {
+        let LiveOptions { group, rate, latency, wait_for } = options;
+        if !LATENCIES.contains(&latency) {
+            return Err(TransferError::Latency { latency: latency.into() });
+        }
+        let cast = Invited::Stream { latency: latency.as_millis() as u32 };
+        let feed = |waker| LiveFeed::new(input, rate, latency, waker);
+        Ok(Self { object: None, thread: GroupThread::start(group, cast, wait_for, feed)? })
     }
 
-    /// Its hash tree.
-    pub(super) const fn tree(&self) -> &Arc<HashTree> {
-        &self.tree
+    /// The name of what is cast.
+    pub fn name(&self) -> &str {
+        self.object.as_ref().map_or(STREAM, |(source, _)| source.manifest().name())
     }
 
     /// How it goes.
@@ -79,87 +104,40 @@ impl Caster {
         self.thread.status()
     }
 
+    /// The object and its hash tree; none of a stream.
+    pub(in crate::transfer) const fn object(&self) -> Option<&(Arc<Source>, Arc<HashTree>)> {
+        self.object.as_ref()
+    }
+
+    /// Its bytes; 0 for a stream.
+    pub(in crate::transfer) fn bytes(&self) -> u64 {
+        self.object.as_ref().map_or(0, |(source, _)| source.size())
+    }
+
     /// Takes a receiver in.
-    pub(super) fn join(&self) -> Invitation {
+    pub(in crate::transfer) fn join(&self) -> Invitation {
         self.thread.join()
     }
 
     /// A receiver is gone, done or not.
-    pub(super) fn leave(&self, member: u32) {
+    pub(in crate::transfer) fn leave(&self, member: u32) {
         self.thread.leave(member);
     }
-}
 
-/// The symbols of an object.
-struct ObjectFeed {
-    sender: CastSender,
-    blocks: Blocks,
-    needed: u64,
-    wait_for: u32,
-    /// Receivers that are there.
-    here: u32,
-}
-
-impl Feed for ObjectFeed {
-    fn join(&mut self, member: u32, now: Time) {
-        self.here += 1;
-        self.sender.join(member, now);
-        if self.here >= self.wait_for {
-            self.sender.start(now);
-        }
-    }
-
-    fn leave(&mut self, member: u32) {
-        self.here = self.here.saturating_sub(1);
-        self.sender.leave(member);
-    }
-
-    fn report(&mut self, member: u32, report: &CastReport, now: Time) {
-        self.sender.report(member, report, now);
-    }
-
-    fn timeout(&self) -> Time {
-        self.sender.timeout()
-    }
-
-    fn poll(
-        &mut self,
-        now: Time,
-        (id, key): (CastId, &Ed25519KeyPair),
-    ) -> Result<Option<(u64, Option<GroupPacket>)>, String> {
-        let Some((number, transmit)) = self.sender.poll(now) else { return Ok(None) };
-        let packet = match transmit {
-            CastTransmit::State(state) => Some(GroupPacket::state(id, number, state, key)),
-            CastTransmit::Symbol { visit, block, esi } => {
-                let symbol = self.blocks.symbol(block, esi).map_err(|error| error.to_string())?;
-                symbol.map(|data| GroupPacket::Symbol(CastSymbol { visit, block, esi, data }))
-            }
-        };
-        Ok(Some((number, packet)))
-    }
-
-    fn number(&mut self, now: Time) -> u64 {
-        self.sender.number(now)
-    }
-
-    fn is_idle(&self) -> bool {
-        self.sender.is_idle()
-    }
-
-    fn rate(&self) -> Rate {
-        self.sender.rate()
-    }
-
-    fn status(&self, _now: Time) -> CastStatus {
-        CastStatus {
-            symbols: self.sender.symbols_sent(),
-            needed: self.needed,
-            rate: self.sender.rate(),
-            limiting: self.sender.limiting(),
-            is_idle: self.sender.is_idle(),
-            is_over: false,
-            members: self.sender.members().map(|(id, member)| (id, *member)).collect(),
-            failure: None,
+    /// What is told of a receiver that has everything, and has been there since `begin`.
+    pub(in crate::transfer) fn report(&self, begin: Instant) -> Report {
+        let object = self.object.as_ref();
+        let hash = object.map(|(_, tree)| tree.root().to_hex().to_string());
+        Report {
+            name: self.name().to_owned(),
+            path: None::<PathBuf>,
+            bytes: self.bytes(),
+            resumed: 0,
+            hash: hash.unwrap_or_default(),
+            duration: moment::now() - begin,
+            stats: DfcpStats::default(),
+            sctp: None,
+            left_out: object.map_or_else(LeftOut::default, |(source, _)| source.left_out().clone()),
         }
     }
 }

@@ -22,6 +22,8 @@ use crate::udp::{Alarm, Batch, Clock, Socket, group_sender};
 pub(super) trait Feed: Send + 'static {
     /// A receiver is there.
     fn join(&mut self, member: u32, now: Time);
+    /// As many receivers are there as are waited for.
+    fn start(&mut self, now: Time);
     /// A receiver is gone.
     fn leave(&mut self, member: u32);
     /// A receiver has said this.
@@ -68,10 +70,12 @@ const ALARM: Token = Token(2);
 const STATUS_EVERY: Duration = Duration::from_millis(200);
 
 impl GroupThread {
-    /// Starts one that sends what `feed` has, which the waker wakes when there is more.
+    /// Starts one that sends what `feed` has as soon as `wait_for` receivers are there; the waker
+    /// wakes it when there is more.
     pub(super) fn start<F: Feed>(
         group: CastGroup,
         cast: Invited,
+        wait_for: u32,
         feed: impl FnOnce(Arc<Waker>) -> Result<F, TransferError>,
     ) -> Result<Self, TransferError> {
         let CastGroup { address, interface, hops } = group;
@@ -96,6 +100,7 @@ impl GroupThread {
         let status = Arc::new(Mutex::new(CastStatus::default()));
         let run = Run {
             group: address,
+            wait_for,
             id: invitation.id,
             members: BTreeMap::new(),
             writer: GroupWriter::new(invitation.id, &invitation.group_secret, key, &socket),
@@ -153,6 +158,7 @@ fn lock(status: &Mutex<CastStatus>) -> MutexGuard<'_, CastStatus> {
 /// What runs on the thread.
 struct Run<F> {
     group: SocketAddr,
+    wait_for: u32,
     id: CastId,
     members: BTreeMap<u32, ReportSeal>,
     feed: F,
@@ -200,6 +206,9 @@ impl<F: Feed> Run<F> {
                     Order::Join(member, seal) => {
                         self.members.insert(member, *seal);
                         self.feed.join(member, now);
+                        if self.members.len() as u32 >= self.wait_for {
+                            self.feed.start(now);
+                        }
                     }
                     Order::Leave(member) => {
                         self.members.remove(&member);
@@ -262,7 +271,6 @@ impl<F: Feed> Run<F> {
         }
         self.is_idle = self.feed.is_idle();
         self.status_at = now + STATUS_EVERY;
-        let failure = lock(&self.status).failure.take();
-        *lock(&self.status) = CastStatus { failure, ..self.feed.status(now) };
+        *lock(&self.status) = self.feed.status(now);
     }
 }

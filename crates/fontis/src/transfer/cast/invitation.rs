@@ -40,6 +40,8 @@ pub(super) enum Invited {
     Stream { latency: u32 },
 }
 
+/// The name of a stream, which has none of its own.
+pub(super) const STREAM: &str = "stream";
 /// The latencies that a stream can have.
 pub(super) const LATENCIES: RangeInclusive<Duration> =
     Duration::from_millis(20)..=Duration::from_secs(60);

@@ -1,12 +1,11 @@
-//! One object for a group of receivers: [`Caster`] sends it by multicast, [`join`] receives it. A
-//! [`LiveCaster`] sends a stream while it is made. A [`OneWaySender`] sends to receivers that
-//! cannot answer, which [`join_one_way`].
+//! One object, or a stream while it is made, for a group of receivers: [`Caster`] sends it by
+//! multicast, [`join`] receives it. A [`OneWaySender`] sends to receivers that cannot answer, which
+//! [`join_one_way`].
 
 mod announcement;
 mod assembler;
 mod blocks;
 mod caster;
-mod casting;
 mod content;
 #[cfg(test)]
 mod forger;
@@ -15,8 +14,9 @@ mod group_thread;
 mod invitation;
 mod join;
 mod listener;
-mod live_caster;
+mod live_feed;
 mod object;
+mod object_feed;
 mod one_way;
 mod reader;
 mod recording;
@@ -25,11 +25,9 @@ mod streamed;
 mod writer;
 
 pub(crate) use announcement::announces;
-pub use caster::{CastOptions, Caster};
-pub use casting::Casting;
+pub use caster::{CastOptions, Caster, LiveOptions};
 pub use group::{CastGroup, CastStatus};
 pub(super) use invitation::Invitation;
 pub use join::{Joined, join, join_one_way};
-pub use live_caster::{LiveCaster, LiveOptions};
 pub use one_way::{OneWayOptions, OneWaySender};
 pub(crate) use seal::opens;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use blake3::Hasher;
 
 use super::assembler::{Destination, Received};
-use super::live_caster::LiveCaster;
-use crate::dest::{Dest, resolve};
-use crate::disk::{Dir, Folder as _, Handle as _};
+use super::invitation::STREAM;
+use crate::dest::{Dest, open, resolve};
+use crate::disk::Handle as _;
 use crate::left_out::LeftOut;
 use crate::partial::{Partial, is_partial};
 use crate::sink::SinkError;
@@ -47,7 +47,7 @@ impl Recording {
         let into = match &destination.dest {
             Dest::Stdout => Into::Stdout,
             Dest::Path(path) => {
-                let own = destination.name.as_deref().unwrap_or(LiveCaster::NAME);
+                let own = destination.name.as_deref().unwrap_or(STREAM);
                 file(path, own, destination.options.overwrite)?
             }
         };
@@ -102,7 +102,7 @@ impl Recording {
             Into::File(file) => Some(file.publish()?),
         };
         Ok(Received {
-            name: LiveCaster::NAME.to_owned(),
+            name: STREAM.to_owned(),
             path,
             bytes: self.bytes,
             resumed: 0,
@@ -172,23 +172,12 @@ fn file(path: &Path, own: &str, overwrite: bool) -> Result<Into, SinkError> {
     if is_partial(&name.to_string_lossy()) {
         return Err(SinkError::Reserved { path });
     }
-    let parent = Dir::at(&place).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => SinkError::NoFolder { path: place.clone() },
-        _ => SinkError::io(&place, error),
-    })?;
-    match parent.facts(Path::new(&name)) {
-        Ok(_) if !overwrite => return Err(SinkError::Exists { path }),
-        Ok(there) if there.is_folder() => return Err(SinkError::Kind { path, folder: true }),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(SinkError::io(&path, error));
-        }
-        Ok(_) | Err(_) => {}
-    }
+    let parent = open(&place, &name, false, overwrite)?;
     let mut partial = Partial::create(parent, &place, &name, false, true)?;
     if partial.adopted {
         // What was cut off before does not come again.
         cut(&partial, &name, &path);
-        let parent = Dir::at(&place).map_err(|error| SinkError::io(&place, error))?;
+        let parent = open(&place, &name, false, overwrite)?;
         partial = Partial::create(parent, &place, &name, false, false)?;
     }
     Ok(Into::File(Unnamed { partial, path, name, overwrite, has_content: false }))

@@ -5,7 +5,7 @@ use fontis_base::{Duration, Time};
 use fontis_proto::cast::{CastGate, LiveEvent, LiveReceiver};
 use tokio::sync::mpsc;
 
-use super::assembler::{Destination, Heard, Received};
+use super::assembler::{Destination, Heard, Received, tell_forged};
 use super::recording::Recording;
 use crate::random::random;
 use crate::transfer::TransferError;
@@ -60,11 +60,7 @@ impl Streamed {
 
     /// Tells how much was written, what did not come, and who forges.
     pub(super) fn tell(&mut self) {
-        for (from, packets) in self.gate.sources() {
-            if self.told_forged.insert(*from, *packets) != Some(*packets) {
-                let _ = self.told.send(Heard::Forged { from: *from, packets: *packets });
-            }
-        }
+        tell_forged(self.gate.sources(), &mut self.told_forged, &self.told);
         let gaps = self.recording.gaps();
         if gaps > self.told_gaps {
             self.told_gaps = gaps;

@@ -29,6 +29,7 @@ use fontis_base::Stream;
 use super::error::{KernelError, system};
 use super::struct_ops::{self, Life};
 use super::{is_loaded, object};
+use crate::thread_time::thread_time;
 pub use diag::Ended;
 use diag::{Listener, Lister};
 pub use outcome::{Class, Comparison, TrialOutcome};
@@ -117,11 +118,13 @@ impl KernelTrial {
             self.choose()?;
         }
         if now >= self.next_list {
+            let began = thread_time();
             for (cookie, algorithm) in self.lister.list()? {
                 self.algorithms.insert(cookie, algorithm);
             }
-            // Reading may take a twentieth of the time.
-            self.next_list = Instant::now() + LIST.max(20 * now.elapsed());
+            // Reading may take a twentieth of one processor. Time in which others had it does not
+            // count: a busy machine would be looked at too seldom.
+            self.next_list = Instant::now() + LIST.max(20 * (thread_time() - began));
         }
         self.take()?;
         std::thread::sleep(Duration::from_millis(5));

@@ -113,11 +113,6 @@ impl LiveReceiver {
         self.is_over
     }
 
-    /// The share of packets that are lost.
-    pub fn loss(&self) -> f64 {
-        self.loss.share()
-    }
-
     fn came(&mut self, number: u64, now: Time) {
         self.loss.came(number);
         if self.newest.is_none_or(|(newest, _)| number > newest) {
@@ -173,17 +168,19 @@ impl LiveReceiver {
             let is_new = !std::mem::replace(&mut self.is_over, true);
             return is_new.then_some(LiveEvent::End);
         }
-        if self.deadline()? > now {
-            return None;
-        }
         // Nothing before the block whose time is over comes any more.
         let late = match self.open.first_key_value() {
+            Some(_) if self.deadline()? > now => return None,
             Some((block, open)) if matches!(open.state, Filling::Open(_)) => {
                 block.saturating_add(1)
             }
             Some((block, _)) => *block,
-            None => self.end?,
+            // Of these nothing came at all; the sender has given them up.
+            None => self.state.pass.min(self.state.visit),
         };
+        if late <= next {
+            return None;
+        }
         while let Some(open) = self.open.first_entry().filter(|open| *open.key() < late) {
             self.held -= u64::from(open.remove().shape.len());
         }
@@ -191,15 +188,11 @@ impl LiveReceiver {
         Some(LiveEvent::Gap(late - next))
     }
 
-    /// When the first block that is not whole is given up; none while nothing says when.
+    /// When the first block of which something came is given up, and all before it.
     fn deadline(&self) -> Option<Time> {
-        if let (Some((_, open)), Some((zero, _))) = (self.open.first_key_value(), self.zero) {
-            let at = zero.saturating_add(i64::from(open.at) * 1_000_000).max(0);
-            return Some(Time::from_nanos(at as u64) + self.latency);
-        }
-        // Nothing came of the last blocks: they are waited for as long as one may take.
-        let (_, came) = self.newest?;
-        self.end.map(|_| came + self.latency)
+        let ((_, open), (zero, _)) = (self.open.first_key_value()?, self.zero?);
+        let at = zero.saturating_add(i64::from(open.at) * 1_000_000).max(0);
+        Some(Time::from_nanos(at as u64) + self.latency)
     }
 
     /// When [`poll`](Self::poll) or [`take`](Self::take) may have something.
@@ -364,5 +357,31 @@ impl GateKept for LiveReceiver {
 
     fn restore(&mut self, symbol: &LiveSymbol) {
         self.add(symbol);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_which_nothing_came_are_given_up_when_the_sender_does() {
+        let mut receiver = LiveReceiver::new(Duration::from_secs(1), 1 << 20, 0, 1);
+        let now = Time::ZERO + Duration::from_millis(50);
+        let state = |visit, pass, idle| CastState { visit, pass, idle, ..CastState::default() };
+        receiver.state(0, state(3, 3, false), now);
+        let data = Bytes::from_static(b"of the third");
+        let (len, at, age) = (data.len() as u32, 0, 10);
+        receiver.symbol(1, &LiveSymbol { block: 3, esi: 0, len, at, age, data: data.clone() }, now);
+        assert_eq!(receiver.take(now), Some(LiveEvent::Data(data)));
+        // Two more have left, and all their symbols were lost; the sender repairs them yet.
+        receiver.state(4, state(6, 4, true), now);
+        assert_eq!(receiver.take(now), None);
+        assert_eq!(receiver.needs(), [CastNeed { first: 4, blocks: 2, symbols: 0xffff }]);
+        receiver.state(5, state(6, 6, true), now);
+        assert_eq!(receiver.take(now), Some(LiveEvent::Gap(2)));
+        assert_eq!(receiver.take(now), Some(LiveEvent::End));
+        assert_eq!(receiver.take(now), None);
+        assert!(receiver.is_over());
     }
 }

@@ -12,122 +12,20 @@ use fontis_proto::cast::{
 use mio::Waker;
 use ring::signature::Ed25519KeyPair;
 
-use super::group::{CastGroup, CastStatus};
-use super::group_thread::{Feed, GroupThread};
-use super::invitation::{Invitation, Invited, LATENCIES};
+use super::group::CastStatus;
+use super::group_thread::Feed;
 use super::seal::{CastId, GroupPacket};
 use crate::transfer::TransferError;
-
-/// How a stream is cast.
-#[derive(Clone, Copy, Debug)]
-pub struct LiveOptions {
-    /// The group.
-    pub group: CastGroup,
-    /// Bytes of symbols that leave in a second at most, as a rate. A source that makes more waits.
-    pub rate: Rate,
-    /// The time after which a byte is given up that did not come, without that of the path; 20 ms
-    /// to 60 s.
-    pub latency: Duration,
-    /// Receivers to wait for before the stream is read.
-    pub wait_for: u32,
-}
 
 /// Bytes that are read at once, and pieces that wait.
 const PIECE: usize = 16 << 10;
 const PIECES: usize = 4;
 
-/// Sends a stream to a group while it is made, on a thread of its own, until it is dropped.
-pub struct LiveCaster {
-    thread: GroupThread,
-}
-
-impl LiveCaster {
-    /// The name of a stream, which has none of its own.
-    pub const NAME: &str = "stream";
-
-    /// One that sends what `input` has.
-    ///
-    /// # Errors
-    /// If the latency cannot be, or the group cannot be sent to.
-    pub fn new(
-        input: impl Read + Send + 'static,
-        options: LiveOptions,
-    ) -> Result<Self, TransferError> {
-        let latency = options.latency;
-        if !LATENCIES.contains(&latency) {
-            return Err(TransferError::Latency { latency: latency.into() });
-        }
-        let cast = Invited::Stream { latency: latency.as_millis() as u32 };
-        let thread = GroupThread::start(options.group, cast, |waker| {
-            let sender = LiveSender::new(LiveConfig::new(options.rate, latency));
-            Ok(LiveFeed {
-                input: pieces(input, waker)?,
-                sender,
-                latency,
-                wait_for: options.wait_for.max(1),
-                here: 0,
-                has_started: false,
-                has_ended: false,
-                open: BytesMut::new(),
-                opened: None,
-                blocks: BTreeMap::new(),
-            })
-        })?;
-        Ok(Self { thread })
-    }
-
-    /// How it goes.
-    pub fn status(&self) -> CastStatus {
-        self.thread.status()
-    }
-
-    /// Takes a receiver in.
-    pub(super) fn join(&self) -> Invitation {
-        self.thread.join()
-    }
-
-    /// A receiver is gone, done or not.
-    pub(super) fn leave(&self, member: u32) {
-        self.thread.leave(member);
-    }
-}
-
-/// Reads on a thread of its own: a read may take as long as it likes.
-fn pieces(
-    mut input: impl Read + Send + 'static,
-    waker: Arc<Waker>,
-) -> Result<Receiver<io::Result<Bytes>>, TransferError> {
-    let (sender, receiver) = mpsc::sync_channel(PIECES);
-    let read = move || {
-        let mut piece = vec![0; PIECE];
-        loop {
-            let read = match input.read(&mut piece) {
-                Ok(0) => break,
-                Ok(bytes) => Ok(Bytes::copy_from_slice(&piece[..bytes])),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => Err(error),
-            };
-            let is_last = read.is_err();
-            if sender.send(read).is_err() || is_last {
-                break;
-            }
-            let _ = waker.wake();
-        }
-        drop(sender);
-        let _ = waker.wake();
-    };
-    let builder = std::thread::Builder::new().name("fontis-input".to_owned());
-    builder.spawn(read).map_err(|_| TransferError::Worker)?;
-    Ok(receiver)
-}
-
 /// The symbols of a stream.
-struct LiveFeed {
+pub(super) struct LiveFeed {
     input: Receiver<io::Result<Bytes>>,
     sender: LiveSender,
     latency: Duration,
-    wait_for: u32,
-    here: u32,
     has_started: bool,
     has_ended: bool,
     /// The block that is gathered, and when its first byte was read.
@@ -137,6 +35,25 @@ struct LiveFeed {
 }
 
 impl LiveFeed {
+    /// What `input` has, at this rate at most; `waker` is woken when there is more.
+    pub(super) fn new(
+        input: impl Read + Send + 'static,
+        rate: Rate,
+        latency: Duration,
+        waker: Arc<Waker>,
+    ) -> Result<Self, TransferError> {
+        Ok(Self {
+            input: pieces(input, waker)?,
+            sender: LiveSender::new(LiveConfig::new(rate, latency)),
+            latency,
+            has_started: false,
+            has_ended: false,
+            open: BytesMut::new(),
+            opened: None,
+            blocks: BTreeMap::new(),
+        })
+    }
+
     /// Takes what was read, as far as there is room, and closes blocks.
     fn gather(&mut self, now: Time) -> Result<(), String> {
         if !self.has_started || self.has_ended {
@@ -195,13 +112,14 @@ impl LiveFeed {
 
 impl Feed for LiveFeed {
     fn join(&mut self, member: u32, now: Time) {
-        self.here += 1;
         self.sender.join(member, now);
-        self.has_started |= self.here >= self.wait_for;
+    }
+
+    fn start(&mut self, _now: Time) {
+        self.has_started = true;
     }
 
     fn leave(&mut self, member: u32) {
-        self.here = self.here.saturating_sub(1);
         self.sender.leave(member);
     }
 
@@ -260,4 +178,33 @@ impl Feed for LiveFeed {
             failure: None,
         }
     }
+}
+
+/// Reads on a thread of its own: a read may take as long as it likes.
+fn pieces(
+    mut input: impl Read + Send + 'static,
+    waker: Arc<Waker>,
+) -> Result<Receiver<io::Result<Bytes>>, TransferError> {
+    let (sender, receiver) = mpsc::sync_channel(PIECES);
+    let read = move || {
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = match input.read(&mut piece) {
+                Ok(0) => break,
+                Ok(bytes) => Ok(Bytes::copy_from_slice(&piece[..bytes])),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let is_last = read.is_err();
+            if sender.send(read).is_err() || is_last {
+                break;
+            }
+            let _ = waker.wake();
+        }
+        drop(sender);
+        let _ = waker.wake();
+    };
+    let builder = std::thread::Builder::new().name("fontis-input".to_owned());
+    builder.spawn(read).map_err(|_| TransferError::Worker)?;
+    Ok(receiver)
 }
