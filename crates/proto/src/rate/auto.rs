@@ -111,7 +111,8 @@ pub struct Auto {
     most_delivered: f64,
     /// Flows that fill the queue whatever this one does.
     rival: Rival,
-    test: Option<LossTest>,
+    /// Boxed, like what else lasts for a while only: many a connection never proves who it is.
+    test: Option<Box<LossTest>>,
     /// When a test last began or ended.
     tested_at: Time,
     /// How long the last test took: those of a slow path last long, and must not follow each other.

@@ -18,13 +18,13 @@ const LONG: f64 = 0.5;
 const FALL: f64 = 0.6;
 
 /// The emptying of a queue: when it is due, and what came of it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Drain {
     /// The least one-way delay since the last one began, and when it was seen. Whoever sees a queue
     /// that others empty waits for as long as they do: so all come to empty it at once.
     least: Option<(i64, Time)>,
     until: Time,
-    watch: Option<Watch>,
+    watch: Option<Box<Watch>>,
     /// The first packet of the last one, and the one behind its last.
     packets: (u64, u64),
 }
@@ -105,7 +105,7 @@ impl Drain {
         let watch = Watch { first, end: None, queue, expected, least: None, samples: 0, is_long };
         let span = Duration::from_secs_f64(span);
         let (until, packets) = (sample.now + span, (first, u64::MAX));
-        *self = Self { least: None, until, watch: Some(watch), packets };
+        *self = Self { least: None, until, watch: Some(Box::new(watch)), packets };
         span
     }
 
@@ -127,7 +127,7 @@ impl Drain {
         if sample.largest < end {
             return None;
         }
-        let Watch { queue, expected, least, samples, is_long, .. } = self.watch.take()?;
+        let Watch { queue, expected, least, samples, is_long, .. } = *self.watch.take()?;
         let least = least.filter(|_| samples >= LEAST_SAMPLES && queue > visible)?;
         let fall = queue - queueing(least);
         if fall > FALL * expected {

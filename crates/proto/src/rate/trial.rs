@@ -19,7 +19,7 @@ const SPAN: (Duration, u64) = (Duration::from_secs(10), 80);
 /// So small a flow fills no queue, and proves nothing. In a trial it supposes that the losses are
 /// the path's own, and grows until a queue shows that it can empty by itself, which proves them, or
 /// until more is lost: then it goes back to what it had, and waits for longer before the next.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Trial {
     /// When one may begin, once losses have bounded the flow.
     next: Option<Time>,
@@ -27,7 +27,8 @@ pub(super) struct Trial {
     line: Option<f64>,
     /// Those that failed in a row.
     failures: u32,
-    on: Option<On>,
+    /// The one under way.
+    on: Option<Box<On>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,12 +74,13 @@ impl Trial {
 
     /// Begins one, in place of a bound.
     pub(super) fn begin(&mut self, sample: &FeedbackSummary, ceiling: Ceiling) {
-        self.on = Some(On { ceiling, until: sample.now + sample.at_least(SPAN) });
+        let until = sample.now + sample.at_least(SPAN);
+        self.on = Some(Box::new(On { ceiling, until }));
     }
 
     /// Whether it has lasted too long.
     pub(super) fn is_over(&self, now: Time) -> bool {
-        self.on.is_some_and(|on| now > on.until)
+        self.on.as_ref().is_some_and(|on| now > on.until)
     }
 
     /// It has failed, if one is under way. The bound from before.

@@ -123,7 +123,7 @@ impl Auto {
             (self.tested_at, self.tested_loss) = (sample.now, loss);
             return;
         }
-        self.test = Some(test);
+        self.test = Some(Box::new(test));
         self.tested_at = sample.now;
         self.tested_loss = loss;
         // The present rate may be another than that of the packets that were just reported.
