@@ -42,11 +42,11 @@ pub static ROW: TransportRow = TransportRow {
     tables: &[TableRow {
         name: "cast",
         meaning: "One fountain for a group (`docs/multicast.md`), protocol `cast`: an object, or a \
-                  bulk of which nobody gets the end and which has no head. Symbols are counted, not encoded. Two packets each \
-                  way, repeated until they are answered, stand for the connection over which a \
-                  receiver joins, and one each way for its end. The first symbol leaves when all \
-                  are there that are members at the flow's start. A receiver that hears nothing \
-                  waits; it does not fetch the object otherwise.",
+                  bulk of which nobody gets the end and which has no head. Symbols are counted, \
+                  not encoded. Two packets each way, repeated until they are answered, stand for \
+                  the connection over which a receiver joins, and one each way for its end. The \
+                  first symbol leaves when all are there that are members at the flow's start. A \
+                  receiver that hears nothing waits; it does not fetch the object otherwise.",
         keys: KEYS,
         place: Place::Transport,
     }],
