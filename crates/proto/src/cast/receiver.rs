@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use fontis_base::{Duration, IntervalSet, Stream, Time};
+use fontis_base::{Duration, IntervalSet, Rate, Stream, Time};
 use fontis_codes::{BlockDecoder, DecodeJob, Decoded};
 
 use super::backoff::backoff;
@@ -70,6 +70,8 @@ pub struct CastReceiver {
     report_visit: u32,
     hold_until: Time,
     status_at: Time,
+    /// The time for which that was planned.
+    status_within: Duration,
     sequence: u32,
     done_reports: u32,
     /// Loss events, if the sender's rate follows them.
@@ -103,6 +105,7 @@ impl CastReceiver {
             report_visit: 0,
             hold_until: Time::ZERO,
             status_at: Time::MAX,
+            status_within: Duration::ZERO,
             sequence: 0,
             done_reports: 0,
             losses: TfrcReceiver::new(TfrcConfig::default()),
@@ -146,12 +149,7 @@ impl CastReceiver {
         if let Some(own) = state.round_trips.iter().find(|one| one.member == self.member) {
             self.round_trip = Some(Duration::from_micros(u64::from(own.round_trip.min(LONGEST))));
         }
-        if self.status_at == Time::MAX {
-            // The first tells the sender the round trip and the loss.
-            let within = Duration::from_millis(u64::from(state.status_every.min(3_600_000)));
-            let within = if state.members <= FEW { within / 8 } else { within };
-            self.status_at = now + backoff(&mut self.stream, within, 1);
-        }
+        self.plan_status(&state, now);
         self.state_at = Some(number);
         let visit = state.visit;
         let is_same = state.rate == self.state.rate && state.limiting == self.state.limiting;
@@ -166,6 +164,17 @@ impl CastReceiver {
             self.report_at = None;
         }
         self.visited(visit, None, now);
+    }
+
+    /// Plans to say how it fares, at the first state and when the group has become much larger
+    /// since then. The first time tells the sender the round trip and the loss.
+    fn plan_status(&mut self, state: &CastState, now: Time) {
+        let within = Duration::from_millis(u64::from(state.status_every.min(3_600_000)));
+        let within = if state.members <= FEW { within / 8 } else { within };
+        if self.status_at == Time::MAX || within > self.status_within * 2 {
+            self.status_within = within;
+            self.status_at = now + backoff(&mut self.stream, within, 1);
+        }
     }
 
     /// The round trip, as far as it is known.
@@ -467,9 +476,11 @@ impl CastReceiver {
         let every = |ms: u32| Duration::from_millis(u64::from(ms.min(3_600_000)));
         let round_trip = self.rtt().max(self.longest_round_trip());
         // The answer takes a round trip to be seen.
-        let hold = match self.is_last() && self.state.members <= FEW {
-            true => round_trip + Duration::from_millis(20),
-            false => every(self.state.report_every).max(round_trip),
+        let answered = round_trip + Duration::from_millis(20);
+        let hold = match (self.is_last(), self.state.members) {
+            (true, 0..=FEW) => answered,
+            (true, _) => every(self.state.report_every).min(self.planned_time()).max(answered),
+            (false, _) => every(self.state.report_every).max(round_trip),
         };
         self.hold_until = now + hold;
         if !needs.is_empty() {
@@ -477,7 +488,8 @@ impl CastReceiver {
             self.report_at = Some(self.hold_until + hold);
         }
         let jitter = 0.5 + self.stream.unit();
-        let status = every(self.state.status_every).as_secs_f64() * jitter;
+        self.status_within = every(self.state.status_every);
+        let status = self.status_within.as_secs_f64() * jitter;
         self.status_at = now + Duration::from_secs_f64(status.max(0.05));
         if self.is_complete() {
             self.status_at = now + round_trip * 2 + Duration::from_millis(100);
@@ -496,6 +508,13 @@ impl CastReceiver {
             lacking: self.lacking(),
             needs,
         }
+    }
+
+    /// How long the sender is busy with the repairs that its state lists.
+    fn planned_time(&self) -> Duration {
+        let symbols: u64 = self.state.planned.iter().map(|one| u64::from(one.count)).sum();
+        let bytes = symbols * u64::from(self.shape.symbol_size());
+        Rate::from_bps(self.state.rate.saturating_mul(8).max(8)).time_for(bytes)
     }
 
     /// Symbols that are lacking of all blocks.
