@@ -2,7 +2,8 @@
 """The crates of others that Fontis is made from.
 
     scripts/dependencies.py check          docs/dependencies.md lists exactly the direct ones, with
-                                           the versions of Cargo.lock
+                                           the versions of Cargo.lock; the Python module of the
+                                           tests has the libraries of all other tests
     scripts/dependencies.py sbom FILE      writes a CycloneDX 1.5 bill of materials of the command:
                                            the same bytes for the same Cargo.lock
 """
@@ -20,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / "docs" / "dependencies.md"
 # The crate that is given away.
 SHIPPED = "fontis-cli"
+MODULE = "fontis-py"
 
 
 def metadata() -> dict[str, Any]:
@@ -44,6 +46,15 @@ def direct(told: dict[str, Any]) -> dict[str, str]:
     return found
 
 
+def libraries(*flags: str) -> set[str]:
+    """The crates that cargo builds with these flags, with their features."""
+    command = ["cargo", "tree", "--locked", "--prefix", "none", "--format", "{p} {f}", *flags]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # A crate is named in full once, and then marked.
+    marks = re.compile(r" \((\*|proc-macro)\)")
+    return {marks.sub("", line).strip() for line in said.splitlines()}
+
+
 def check() -> None:
     """Compares the record with what is there."""
     rows = re.findall(r"^\| `([^`]+)` \| (\S+) \|", RECORD.read_text(), re.MULTILINE)
@@ -55,8 +66,16 @@ def check() -> None:
         for name in there
         if name in recorded and recorded[name] != there[name]
     ]
+    faults = [f"docs/dependencies.md: {fault}" for fault in faults]
+    tested = libraries("--workspace", "--edges", "normal,build,dev")
+    module = libraries("--package", MODULE, "--features", f"{MODULE}/as-in-tests", "--edges", "normal,build")
+    faults += [
+        f"crates/py/Cargo.toml: {one} has other features in tests, so that it would be built twice"
+        for one in sorted(module - tested)
+        if not one.startswith(MODULE)
+    ]
     for fault in faults:
-        print(f"docs/dependencies.md: {fault}", file=sys.stderr)
+        print(fault, file=sys.stderr)
     if faults:
         sys.exit(1)
 

@@ -8,9 +8,13 @@ cd "$(dirname "$0")/.."
 readonly VENV=target/venv
 readonly BIN=$VENV/bin
 readonly SOURCES=(python docs/notebooks scripts/lab_bench.py scripts/house.py scripts/house_rust.py)
-# The same profile as the tests', so that nothing is built twice; PROFILE=release is what
-# `pip install .` builds.
+# The tests' profile and features of libraries, so that nothing is built twice; PROFILE=release is
+# what `pip install .` builds.
 readonly PROFILE=${PROFILE:-dev}
+export MATURIN_PEP517_ARGS="--profile $PROFILE"
+if [ "$PROFILE" = dev ]; then
+    MATURIN_PEP517_ARGS+=" --features as-in-tests"
+fi
 
 python() {
     local name
@@ -41,7 +45,7 @@ environment() {
 install() {
     environment
     # What pip install . does, with another profile.
-    PATH=$PWD/$BIN:$PATH MATURIN_PEP517_ARGS="--profile $PROFILE" "$BIN/uv" pip install --quiet --python "$BIN/python" \
+    PATH=$PWD/$BIN:$PATH "$BIN/uv" pip install --quiet --python "$BIN/python" \
         --no-build-isolation --no-deps --reinstall .
 }
 

@@ -16,8 +16,8 @@ def clean(tmp_path_factory):
     """A clean virtual environment after pip install . in the source folder."""
     folder = tmp_path_factory.mktemp("clean")
     venv.create(folder, with_pip=True)
-    # With the profile of the tests, so that nothing is built twice.
-    environment = {**ENVIRONMENT, "MATURIN_PEP517_ARGS": f"--profile {os.environ.get('PROFILE', 'dev')}"}
+    # As scripts/python.sh builds it, so that nothing is built twice.
+    environment = {"MATURIN_PEP517_ARGS": "--profile dev --features as-in-tests", **ENVIRONMENT}
     call = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "."]
     subprocess.run(call, cwd=ROOT, env=environment, check=True)
     return folder
