@@ -87,6 +87,7 @@ pub(crate) struct Args {
     /// With --one-way, the share of packets that a receiver may lose and have everything after one
     /// round
     #[arg(long, value_name = "SHARE", default_value = "10%", value_parser = loss)]
+    #[arg(requires = "one_way")]
     loss: f64,
     /// With --one-way, how often everything is sent, each time with other symbols [default: until
     /// Ctrl-C]
@@ -200,6 +201,11 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     }
     if args.latency.is_some() && !is_stream {
         let text = "--latency is for a stream: write - for the path, and feed standard input";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    if is_stream && !args.selection.is_empty() {
+        let text = "a stream has no files: leave --exclude, --exclude-from, --gitignore and \
+                    --archive out";
         return Err(Failure::Usage(text.to_owned()));
     }
     let path = if is_stream { args.path.clone() } else { opened(&args.path)? };

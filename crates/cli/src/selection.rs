@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use fontis::{Exclusions, SourceOptions};
+use fontis::{Archive, Exclusions, SourceOptions};
 
 use crate::archive::ArchiveArgs;
 use crate::failure::Failure;
@@ -39,6 +39,13 @@ pub(crate) struct SelectionArgs {
 }
 
 impl SelectionArgs {
+    /// Whether no flag was given.
+    pub(crate) fn is_empty(&self) -> bool {
+        let PatternArgs { exclude, exclude_from } = &self.patterns;
+        let has_patterns = !exclude.is_empty() || !exclude_from.is_empty();
+        !has_patterns && !self.gitignore && self.archive.which() == Archive::None
+    }
+
     /// Reads the patterns.
     pub(crate) fn load(&self) -> Result<SourceOptions, Failure> {
         let exclusions = self.patterns.load(self.gitignore)?;

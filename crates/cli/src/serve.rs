@@ -111,8 +111,8 @@ pub(crate) fn tell(event: &ServerEvent, finished: &str, verbose: bool, side: Sid
             status(&format_args!("{remote}: connected, with key {key}"));
         }
         ServerEvent::Started { remote, name, bytes } => {
-            let (name, size) = (text::safe(name), text::size(*bytes));
-            status(&format_args!("{remote}: {name}, {size}: started"));
+            let size = bytes.map_or_else(|| "a stream".to_owned(), text::size);
+            status(&format_args!("{remote}: {}, {size}: started", text::safe(name)));
         }
         ServerEvent::Finished { remote, report } => {
             status(&format_args!("{remote}: {}", summary(report, finished)));

@@ -137,6 +137,8 @@ fn what_cannot_be_cast_is_said() {
         &["cast", "-", "--rate", "1mbit", "--one-way"],
         &["cast", file, "--rate", "1mbit", "--latency", "1s"],
         &["cast", "-", "--rate", "1mbit", "--latency", "soon"],
+        &["cast", "-", "--rate", "1mbit", "--exclude", "*.o"],
+        &["cast", file, "--rate", "1mbit", "--loss", "20%"],
     ] {
         let cast = bench.run(wrong);
         assert_eq!(cast.code, 2, "{wrong:?}: {}", cast.stderr);

@@ -224,8 +224,8 @@ pub enum ServerEvent {
         remote: SocketAddr,
         /// The requested or offered object.
         name: String,
-        /// Its bytes.
-        bytes: u64,
+        /// Its bytes; none of a stream, whose end nobody knows.
+        bytes: Option<u64>,
     },
     /// A transfer is complete: verified by the receiving side.
     Finished {

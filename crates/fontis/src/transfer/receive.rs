@@ -349,7 +349,7 @@ async fn receive(
         });
     }
     let name = manifest.name().to_owned();
-    events(ServerEvent::Started { remote, name: name.clone(), bytes: shape.size });
+    events(ServerEvent::Started { remote, name: name.clone(), bytes: Some(shape.size) });
     let values = Values::Handed(values);
     let object = Coming::Object(object);
     let stored = incoming.receive(connection, id, object, values, |_, _| {}).await?;

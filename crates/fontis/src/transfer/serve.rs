@@ -402,7 +402,7 @@ async fn admit(
         return fail(NOT_HERE, "an object that nobody shares was asked for".to_owned());
     };
     let (name, bytes) = (swarm.name(), swarm.size());
-    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    events(ServerEvent::Started { remote, name: name.clone(), bytes: Some(bytes) });
     let (complete, completed) = oneshot::channel();
     let connection = client.connection.clone();
     let newcomer = Newcomer { connection, id, knows, complete: Some(complete) };
@@ -519,7 +519,7 @@ async fn answer(
     let resumed = outgoing.held_bytes(&held);
     let name = outgoing.source.manifest().name().to_owned();
     let bytes = outgoing.source.size();
-    events(ServerEvent::Started { remote, name: name.clone(), bytes });
+    events(ServerEvent::Started { remote, name: name.clone(), bytes: Some(bytes) });
     let mut counted = connection.stats().await.unwrap_or_default();
     let _sending = pass.sending(bytes).await;
     let sending_patience = Some(patience * PATIENCE_SENDING);

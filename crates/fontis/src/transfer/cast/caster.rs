@@ -109,9 +109,9 @@ impl Caster {
         self.object.as_ref()
     }
 
-    /// Its bytes; 0 for a stream.
-    pub(in crate::transfer) fn bytes(&self) -> u64 {
-        self.object.as_ref().map_or(0, |(source, _)| source.size())
+    /// Its bytes; none of a stream.
+    pub(in crate::transfer) fn bytes(&self) -> Option<u64> {
+        self.object.as_ref().map(|(source, _)| source.size())
     }
 
     /// Takes a receiver in.
@@ -131,7 +131,7 @@ impl Caster {
         Report {
             name: self.name().to_owned(),
             path: None::<PathBuf>,
-            bytes: self.bytes(),
+            bytes: self.bytes().unwrap_or(0),
             resumed: 0,
             hash: hash.unwrap_or_default(),
             duration: moment::now() - begin,
