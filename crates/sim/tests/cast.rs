@@ -115,7 +115,7 @@ fn all_receivers_complete_and_few_symbols_are_sent_beyond_what_the_loss_asks_for
         let recording = recorded(&room.all(&file("8 MB", "cast = { rate = \"20 Mbit/s\" }")));
         let sent = metric(&recording, "symbols_sent", "file") * (1.0 - room.own_loss);
         let reports = metric(&recording, "report_share", "file");
-        let last = of_receivers(&recording, "fct").into_iter().fold(0.0, f64::max);
+        let last = of_receivers(&recording, "fct_received").into_iter().fold(0.0, f64::max);
         println!(
             "| {seed} | {} | {:.3} | {:.0} | {sent:.3} | {reports:.5} | {last:.2} |",
             room.receivers, room.own_loss, room.rtt

@@ -1,28 +1,27 @@
+mod needs;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use fontis_base::{Duration, IntervalSet, Rate, Stream, Time};
+use fontis_base::{Duration, IntervalSet, Stream, Time};
 use fontis_codes::{BlockDecoder, DecodeJob, Decoded};
 
 use super::backoff::backoff;
 use super::config::CastReceiverConfig;
 use super::group_rate::HEADERS;
-use super::loss::{FadingLoss, symbols_to_send};
+use super::loss::FadingLoss;
 use super::packet::{CastNeed, CastReport, CastState, CastSymbol};
 use super::shape::CastShape;
 use crate::rate::tfrc::{self, TfrcArrival, TfrcConfig, TfrcReceiver};
 
-/// Runs of blocks that a report has room for.
-const MOST_NEEDS: usize = 96;
 /// Reports that say that all is there: one may be lost. Of many receivers none sends any; a sender
 /// hears it when they leave.
 const DONE_REPORTS: u32 = 3;
 /// Receivers that need not be quiet because others speak.
 const FEW: u32 = 32;
-/// The share of what it lacks that a receiver is content to see planned. Of many receivers some
-/// lack a little more than whoever spoke first: they wait for what is planned.
-const COVERED: f64 = 0.95;
-const COVERED_OF_MANY: f64 = 0.6;
+/// Reports on the rate in a row that the sender did not follow, as far as they count: a least rate
+/// may keep it from that.
+const MOST_UNHEEDED: u32 = 6;
 /// The longest round trip that is believed, in microseconds.
 const LONGEST: u32 = 10_000_000;
 
@@ -68,7 +67,7 @@ pub struct CastReceiver {
     report_at: Option<Time>,
     /// The newest visit when that wait began.
     report_visit: u32,
-    hold_until: Time,
+    reported_at: Option<Time>,
     status_at: Time,
     /// The time for which that was planned.
     status_within: Duration,
@@ -78,8 +77,9 @@ pub struct CastReceiver {
     losses: TfrcReceiver,
     /// When to say what they allow.
     rate_at: Time,
-    /// When the answer to the last report can be known.
+    /// When to say it again if the sender does not follow: after twice the time each time.
     rate_hold: Time,
+    unheeded: u32,
 }
 
 impl CastReceiver {
@@ -103,7 +103,7 @@ impl CastReceiver {
             round_trip: None,
             report_at: None,
             report_visit: 0,
-            hold_until: Time::ZERO,
+            reported_at: None,
             status_at: Time::MAX,
             status_within: Duration::ZERO,
             sequence: 0,
@@ -111,6 +111,7 @@ impl CastReceiver {
             losses: TfrcReceiver::new(TfrcConfig::default()),
             rate_at: Time::MAX,
             rate_hold: Time::ZERO,
+            unheeded: 0,
         }
     }
 
@@ -153,7 +154,15 @@ impl CastReceiver {
         self.state_at = Some(number);
         let visit = state.visit;
         let is_same = state.rate == self.state.rate && state.limiting == self.state.limiting;
+        if state.rate < self.state.rate || state.limiting == Some(self.member) {
+            self.unheeded = 0;
+        }
+        let was_last = self.is_last();
         self.state = state;
+        if self.is_last() && !was_last {
+            // What waits for the budget of reports waits no longer.
+            self.report_at = None;
+        }
         let is_heard = self.state.limiting != Some(self.member) && self.allowed(now) >= 1.0;
         if self.rate_at < Time::MAX && !is_same && is_heard && self.state.members > FEW {
             // Somebody who allows less, or as much, has spoken.
@@ -231,15 +240,16 @@ impl CastReceiver {
         tfrc::throughput(packet, rtt, 4.0 * rtt, losses) / rate.max(1.0)
     }
 
-    /// Plans to say what the path allows: each round trip if that bounds the rate. Else after a
-    /// random wait that is the shorter the less it is (RFC 4654, section 2.5), if the loss events
-    /// allow less than the rate, or if nobody bounds it and it grows with what arrives.
+    /// Plans to say what the path allows: each round trip in which a packet comes if that bounds
+    /// the rate. Else after a random wait that is the shorter the less it is (RFC 4654, section
+    /// 2.5), if the loss events allow less than the rate, or if nobody bounds it and it grows with
+    /// what arrives.
     fn plan_rate(&mut self, now: Time) {
         if self.rate_at < Time::MAX {
             return;
         }
         if self.state.limiting == Some(self.member) {
-            self.rate_at = now + self.rtt();
+            self.rate_at = now.max(self.rate_hold);
             return;
         }
         let arriving = self.losses.rate() / (self.state.rate as f64).max(1.0);
@@ -291,8 +301,22 @@ impl CastReceiver {
             _ => every.max(round_trip * 4),
         };
         let wait = backoff(&mut self.stream, longest, self.state.members);
-        self.report_at = Some((now + wait).max(self.hold_until));
+        let held = self.reported_at.map_or(now, |at| at + self.between_reports());
+        self.report_at = Some((now + wait).max(held));
         self.report_visit = self.newest_visit;
+    }
+
+    /// The least time between two reports on what is lacking: the answer takes a round trip to be
+    /// seen. Before the end the budget of reports asks for more.
+    fn between_reports(&self) -> Duration {
+        let every = Duration::from_millis(u64::from(self.state.report_every.min(60_000)));
+        let round_trip = self.rtt().max(self.longest_round_trip());
+        let answered = round_trip + Duration::from_millis(20);
+        match (self.is_last(), self.state.members) {
+            (true, 0..=FEW) => answered,
+            (true, _) => every.min(self.planned_time()).max(answered),
+            (false, _) => every.max(round_trip),
+        }
     }
 
     /// The round trip that covers most receivers, as the sender says.
@@ -372,62 +396,6 @@ impl CastReceiver {
         }
     }
 
-    /// Symbols that a block lacks.
-    fn lacks(&self, block: u32) -> u32 {
-        match self.open.get(&block) {
-            Some(open) => open.decoder.as_ref().map_or(0, BlockDecoder::needed),
-            None => self.shape.source_symbols(block),
-        }
-    }
-
-    /// Runs of visited blocks that are lacking as much, but for the one that is being visited.
-    fn lacking_runs(&self) -> impl Iterator<Item = CastNeed> {
-        let pass = self.state.pass.min(self.shape.blocks());
-        let mut next = 0;
-        std::iter::from_fn(move || {
-            while next < pass {
-                let first = self.done.first_missing(u64::from(next)) as u32;
-                if first >= pass {
-                    break;
-                }
-                next = first + 1;
-                let lacks = self.lacks(first);
-                if lacks == 0 || self.visiting == Some(first) {
-                    continue;
-                }
-                if !self.open.contains_key(&first) {
-                    // Nothing came of these: they are as long, but for the last.
-                    let end = self.untouched_end(first, pass);
-                    next = end;
-                    return Some(CastNeed { first, blocks: end - first, symbols: lacks });
-                }
-                return Some(CastNeed { first, blocks: 1, symbols: lacks });
-            }
-            None
-        })
-    }
-
-    fn untouched_end(&self, first: u32, pass: u32) -> u32 {
-        let next_open = self.open.range(first..).next().map_or(pass, |(block, _)| *block);
-        let next_done = match self.done.find(u64::from(first)) {
-            Some(_) => first,
-            None => self.next_done(first).unwrap_or(pass),
-        };
-        let visiting = self.visiting.filter(|block| *block > first).unwrap_or(pass);
-        let mut end = next_open.min(next_done).min(visiting).min(pass);
-        let own = self.shape.len(first);
-        while end > first + 1 && self.shape.len(end - 1) != own {
-            end -= 1;
-        }
-        end.max(first + 1)
-    }
-
-    /// The first block from `block` on that is there.
-    fn next_done(&self, block: u32) -> Option<u32> {
-        let after = self.done.descending().take_while(|(start, _)| *start > u64::from(block));
-        after.last().map(|(start, _)| start as u32)
-    }
-
     const fn says_done(&self) -> bool {
         self.done_reports < DONE_REPORTS && self.state.members <= FEW
     }
@@ -468,30 +436,28 @@ impl CastReceiver {
     }
 
     fn report(&mut self, now: Time, needs: Vec<CastNeed>) -> CastReport {
-        self.rate_hold = now + self.rtt() + Duration::from_millis(20);
-        self.rate_at = match self.state.limiting == Some(self.member) {
+        self.rate_hold = match self.state.limiting == Some(self.member) {
             true => now + self.rtt(),
-            false => Time::MAX,
+            false => now + (self.rtt() + Duration::from_millis(20)) * (1 << self.unheeded),
         };
-        let every = |ms: u32| Duration::from_millis(u64::from(ms.min(3_600_000)));
-        let round_trip = self.rtt().max(self.longest_round_trip());
-        // The answer takes a round trip to be seen.
-        let answered = round_trip + Duration::from_millis(20);
-        let hold = match (self.is_last(), self.state.members) {
-            (true, 0..=FEW) => answered,
-            (true, _) => every(self.state.report_every).min(self.planned_time()).max(answered),
-            (false, _) => every(self.state.report_every).max(round_trip),
-        };
-        self.hold_until = now + hold;
+        if self.allowed(now) >= 1.0 {
+            self.unheeded = 0;
+        } else if self.rate_at <= now {
+            self.unheeded = (self.unheeded + 1).min(MOST_UNHEEDED);
+        }
+        self.rate_at = Time::MAX;
+        self.reported_at = Some(now);
         if !needs.is_empty() {
             // It may be lost.
-            self.report_at = Some(self.hold_until + hold);
+            self.report_at = Some(now + self.between_reports() * 2);
         }
         let jitter = 0.5 + self.stream.unit();
-        self.status_within = every(self.state.status_every);
+        let within = u64::from(self.state.status_every.min(3_600_000));
+        self.status_within = Duration::from_millis(within);
         let status = self.status_within.as_secs_f64() * jitter;
         self.status_at = now + Duration::from_secs_f64(status.max(0.05));
         if self.is_complete() {
+            let round_trip = self.rtt().max(self.longest_round_trip());
             self.status_at = now + round_trip * 2 + Duration::from_millis(100);
         }
         self.sequence += 1;
@@ -510,13 +476,6 @@ impl CastReceiver {
         }
     }
 
-    /// How long the sender is busy with the repairs that its state lists.
-    fn planned_time(&self) -> Duration {
-        let symbols: u64 = self.state.planned.iter().map(|one| u64::from(one.count)).sum();
-        let bytes = symbols * u64::from(self.shape.symbol_size());
-        Rate::from_bps(self.state.rate.saturating_mul(8).max(8)).time_for(bytes)
-    }
-
     /// Symbols that are lacking of all blocks.
     pub fn lacking(&self) -> u64 {
         let whole: u64 = self.shape.all_symbols();
@@ -528,51 +487,5 @@ impl CastReceiver {
             of.saturating_sub(open.decoder.as_ref().map_or(0, |one| u64::from(one.needed())))
         });
         whole.saturating_sub(done).saturating_sub(open.sum())
-    }
-
-    /// What is lacking and not planned, and was so when the wait began. Of many receivers most
-    /// waits end together: what came up just before is no reason for all of them to speak.
-    fn due_needs(&self) -> Vec<CastNeed> {
-        let mut needs = self.uncovered();
-        if self.state.members > FEW {
-            let is_old = |need: &CastNeed| {
-                self.open.get(&need.first).is_none_or(|open| open.visit <= self.report_visit)
-            };
-            needs.retain(is_old);
-        }
-        needs
-    }
-
-    /// What is lacking and not planned, as far as the sender has told its plan.
-    fn uncovered(&self) -> Vec<CastNeed> {
-        let loss = self.loss.share();
-        let share = if self.state.members <= FEW { COVERED } else { COVERED_OF_MANY };
-        let soon = self.state.soon as usize;
-        let planned: BTreeMap<u32, (u32, bool)> = self
-            .state
-            .planned
-            .iter()
-            .enumerate()
-            .map(|(i, one)| (one.block, (one.count, i < soon)))
-            .collect();
-        let is_covered = |need: &CastNeed| {
-            let wanted = f64::from(symbols_to_send(need.symbols, loss, 0.0));
-            let last = need.first.saturating_add(need.blocks);
-            // What is planned for stragglers comes after all others: who needs far less is none.
-            let enough = planned.range(need.first..last).filter(|(_, (count, is_soon))| {
-                let count = f64::from(*count);
-                count >= (wanted * share).floor() && (*is_soon || count <= 2.0 * wanted + 4.0)
-            });
-            enough.count() as u32 == need.blocks
-        };
-        let mut needs: Vec<CastNeed> =
-            self.lacking_runs().filter(|need| !is_covered(need)).collect();
-        if needs.len() > MOST_NEEDS {
-            // Who lacks little is done soonest.
-            needs.sort_by_key(|need| (need.symbols, need.first));
-            needs.truncate(MOST_NEEDS);
-            needs.sort_by_key(|need| need.first);
-        }
-        needs
     }
 }
