@@ -23,5 +23,7 @@ def test_a_notebook_runs_from_top_to_bottom(path: Path, tmp_path):
     assert len(shown) >= 3 and not list(folder.iterdir())
 
 
-def test_there_are_five():
-    assert [path.stem for path in NOTEBOOKS] == ["a-swarm", "first-scenario", "first-sweep", "first-transfer", "what-is-fair"]
+def test_there_are_nine():
+    names = """a-swarm first-scenario first-sweep first-transfer one-file-to-a-room two-links two-unequal-paths
+    voice-over-a-satellite what-is-fair"""
+    assert [path.stem for path in NOTEBOOKS] == names.split()
