@@ -91,6 +91,7 @@ impl<P> FqCoDel<P> {
         now: Time,
         observer: &mut impl Observer<P>,
     ) -> Option<Packet<P>> {
+        let quantum = self.quantum();
         loop {
             let from_new = !self.new.is_empty();
             let others_wait = !self.old.is_empty();
@@ -98,7 +99,7 @@ impl<P> FqCoDel<P> {
             let place = *list.front()?;
             let queue = &mut self.queues[place];
             if queue.deficit <= 0 {
-                queue.deficit += i64::from(self.options.quantum);
+                queue.deficit += quantum;
                 list.pop_front();
                 self.old.push_back(place);
                 continue;
@@ -135,11 +136,16 @@ impl<P> FqCoDel<P> {
         self.bytes
     }
 
+    /// Bytes of a turn. Without any no turn would ever come.
+    fn quantum(&self) -> i64 {
+        i64::from(self.options.quantum.max(1))
+    }
+
     /// A new queue for a bucket that had none: its place.
     fn begin(&mut self, bucket: u32) -> usize {
         let codel = CoDel::new(Limit::UNLIMITED).with_options(&self.options);
         let codel = if self.ecn { codel.with_ecn() } else { codel };
-        let deficit = i64::from(self.options.quantum);
+        let deficit = self.quantum();
         let place = self.queues.insert(SubQueue { bucket, codel, deficit });
         self.places.insert(bucket, place);
         self.new.push_back(place);
@@ -180,6 +186,17 @@ mod tests {
         queue.dequeue(Time::ZERO, &mut ());
         queue.enqueue(Time::ZERO, packet(1000, 2, 100), &mut ());
         assert_eq!(queue.dequeue(Time::ZERO, &mut ()).map(|p| p.id.0), Some(1000));
+    }
+
+    #[test]
+    fn a_quantum_of_nothing_sends_all_the_same() {
+        let options = QueueOptions { quantum: 0, ..QueueOptions::default() };
+        let mut queue = FqCoDel::new(Limit::UNLIMITED, &options, 7);
+        for id in 0..4 {
+            queue.enqueue(Time::ZERO, packet(id, id as u32 % 2, 1500), &mut ());
+        }
+        let sent = std::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut ()));
+        assert_eq!(sent.count(), 4);
     }
 
     #[test]
