@@ -285,4 +285,7 @@ fn hosts_of_a_count_have_links_of_their_own() {
     let none = room.all("").replace("count = 3", "count = 0");
     let error = Scenario::parse(&none).expect_err("no host").to_string();
     assert!(error.contains("host.count must be 1 to"), "{error}");
+    let unlike = "[[host]]\nname = \"s\"\ncount = 2\n[[link]]\nfrom = \"r\"\nto = \"s\"\n";
+    let error = Scenario::parse(&(room.all("") + unlike)).expect_err("no pairs").to_string();
+    assert!(error.contains("a link joins 3 hosts \"r\" and 2 hosts \"s\""), "{error}");
 }

@@ -67,6 +67,7 @@ pub struct CastReceiver {
     report_at: Option<Time>,
     /// The newest visit when that wait began.
     report_visit: u32,
+    /// When the last report left.
     reported_at: Option<Time>,
     status_at: Time,
     /// The time for which that was planned.
@@ -77,8 +78,10 @@ pub struct CastReceiver {
     losses: TfrcReceiver,
     /// When to say what they allow.
     rate_at: Time,
-    /// When to say it again if the sender does not follow: after twice the time each time.
+    /// When to say it again at the soonest: after twice the time for each report in a row that the
+    /// sender did not follow.
     rate_hold: Time,
+    /// How many those are.
     unheeded: u32,
 }
 
@@ -178,7 +181,7 @@ impl CastReceiver {
     /// Plans to say how it fares, at the first state and when the group has become much larger
     /// since then. The first time tells the sender the round trip and the loss.
     fn plan_status(&mut self, state: &CastState, now: Time) {
-        let within = Duration::from_millis(u64::from(state.status_every.min(3_600_000)));
+        let within = status_every(state);
         let within = if state.members <= FEW { within / 8 } else { within };
         if self.status_at == Time::MAX || within > self.status_within * 2 {
             self.status_within = within;
@@ -291,7 +294,7 @@ impl CastReceiver {
         if is_quiet {
             return;
         }
-        let every = Duration::from_millis(u64::from(self.state.report_every.min(60_000)));
+        let every = report_every(&self.state);
         let round_trip = self.longest_round_trip();
         let longest = match self.state.members {
             // Nobody has to be quiet for others, and time counts when nothing new is sent.
@@ -309,7 +312,7 @@ impl CastReceiver {
     /// The least time between two reports on what is lacking: the answer takes a round trip to be
     /// seen. Before the end the budget of reports asks for more.
     fn between_reports(&self) -> Duration {
-        let every = Duration::from_millis(u64::from(self.state.report_every.min(60_000)));
+        let every = report_every(&self.state);
         let round_trip = self.rtt().max(self.longest_round_trip());
         let answered = round_trip + Duration::from_millis(20);
         match (self.is_last(), self.state.members) {
@@ -452,8 +455,7 @@ impl CastReceiver {
             self.report_at = Some(now + self.between_reports() * 2);
         }
         let jitter = 0.5 + self.stream.unit();
-        let within = u64::from(self.state.status_every.min(3_600_000));
-        self.status_within = Duration::from_millis(within);
+        self.status_within = status_every(&self.state);
         let status = self.status_within.as_secs_f64() * jitter;
         self.status_at = now + Duration::from_secs_f64(status.max(0.05));
         if self.is_complete() {
@@ -488,4 +490,14 @@ impl CastReceiver {
         });
         whole.saturating_sub(done).saturating_sub(open.sum())
     }
+}
+
+/// The time in which the budget has room for a report of a receiver on what it lacks.
+fn report_every(state: &CastState) -> Duration {
+    Duration::from_millis(u64::from(state.report_every.min(60_000)))
+}
+
+/// The same for one on how it fares.
+fn status_every(state: &CastState) -> Duration {
+    Duration::from_millis(u64::from(state.status_every.min(3_600_000)))
 }

@@ -7,7 +7,6 @@ use fontis_base::{Duration, Packet, Probability, Rate, Stream, Time};
 use fontis_proto::cast::{CarouselConfig, CastConfig, CastRate};
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::{Kind, PacketHeader};
-use serde_json::json;
 
 use crate::app::Application;
 use crate::app::source::Pattern;
@@ -17,10 +16,10 @@ use crate::host::cast::sink::CastSink;
 use crate::host::cast::source::{CastMode, CastSource};
 use crate::host::identity::Stay;
 use crate::host::payload::Payload;
-use crate::host::rows::capture::{HEADERS, encode_datagram};
+use crate::host::rows::capture::encode_datagram;
+use crate::host::rows::datagrams::DatagramQlog;
 use crate::host::table::{
-    AnyHost, FlowContext, Hosts, PathFacts, QlogFlow, QlogPacket, SharedConfigs, Transport,
-    TransportRow,
+    AnyHost, FlowContext, Hosts, PathFacts, SharedConfigs, Transport, TransportRow,
 };
 use crate::settings::catalogue::{Key, Place, TableRow, key};
 use crate::settings::error::{ScenarioError, bad};
@@ -53,7 +52,7 @@ pub static ROW: TransportRow = TransportRow {
     read,
     header,
     encode,
-    qlog: Some(|| Box::new(CastQlog)),
+    qlog: Some(|| Box::new(DatagramQlog)),
 };
 
 const KEYS: &[Key] = &[
@@ -182,20 +181,5 @@ impl Transport for Cast {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-#[derive(Debug)]
-struct CastQlog;
-
-impl QlogFlow for CastQlog {
-    fn sent(&mut self, packet: &Packet<Payload>, _number: u64, _received: u64) -> QlogPacket {
-        let length = packet.size.saturating_sub(HEADERS);
-        let frame = json!({ "frame_type": "datagram", "length": length });
-        QlogPacket { frames: vec![frame], ..QlogPacket::default() }
-    }
-
-    fn received(&mut self, packet: &Packet<Payload>, number: u64) -> QlogPacket {
-        self.sent(packet, number, 0)
     }
 }

@@ -98,8 +98,9 @@ impl Transport for Datagrams {
     }
 }
 
+/// The events of packets of which a qlog says their length only.
 #[derive(Debug)]
-struct DatagramQlog;
+pub(super) struct DatagramQlog;
 
 impl QlogFlow for DatagramQlog {
     fn sent(&mut self, packet: &Packet<Payload>, _number: u64, _received: u64) -> QlogPacket {

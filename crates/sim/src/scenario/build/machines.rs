@@ -30,8 +30,21 @@ impl Topology {
     }
 
     /// How many links a `[[link]]` between these stands for: one for each host of a family.
-    pub(super) fn count(&self, ends: &[String; 2]) -> u64 {
-        ends.iter().filter_map(|end| self.families.get(end)).copied().max().unwrap_or(1)
+    ///
+    /// # Errors
+    /// If two families have not as many hosts.
+    pub(super) fn count(&self, ends: &[String; 2]) -> Result<u64, ScenarioError> {
+        let [from, to] = ends.each_ref().map(|end| self.families.get(end).copied());
+        match (from, to) {
+            (Some(one), Some(other)) if one != other => {
+                let [from, to] = ends;
+                invalid(format!(
+                    "a link joins {one} hosts {from:?} and {other} hosts {to:?}: give both the \
+                     same host.count, or put a router between them"
+                ))
+            }
+            _ => Ok(from.or(to).unwrap_or(1)),
+        }
     }
 
     /// The name and the ends of the link at a place among those that a `[[link]]` stands for.

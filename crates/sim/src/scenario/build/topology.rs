@@ -216,7 +216,7 @@ impl Topology {
                 self.rate = config.rate;
             }
             let (record, one_way) = (read.flag("link.record"), read.flag("link.one_way"));
-            let names = (0..self.count(&ends)).map(|at| self.of_family(&ends, &name, at));
+            let names = (0..self.count(&ends)?).map(|at| self.of_family(&ends, &name, at));
             for (name, ends) in names.collect::<Vec<_>>() {
                 self.add_link(name, ends, &config, record, one_way)?;
             }
