@@ -18,6 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
 KINDS += ["jumpstart", "halfback"]
+RATE_KINDS = ["ccid2", "ccid3", "ccid4", "ccid4-n", "ccid4-n100", "tfmcc"]
 SCTP_KINDS = ["sctp", "sctp-code", "sctp-adaptive", "sctp-published", "sctp-marks"]
 HEAD = """# Safety of rate controllers
 
@@ -40,6 +41,11 @@ The buffers of its ends hold 16 MiB, which limit nothing but `sctp-marks`. Over 
 multipath transfer is `sctp`. The last section has it over two paths of one bottleneck: `one-path`
 keeps the second in reserve, `cmt` uses both, and the others use both with a code. Each of its cells
 is the mean of three runs.
+
+DCCP and casts have the next table: `ccid2` to `ccid4-n100` are `dccp.ccid`
+([conformance](dccp-conformance.md)), and `tfmcc` is a cast to one receiver
+([multicast.md](multicast.md#the-rate)). CCID 4 sends at most 100 packets a second, so that two or
+ten of them fill no bottleneck here.
 
 Each cell gives the share of packets that the bottleneck's queue dropped, Jain's index of the flows'
 goodput, the share of the bottleneck's rate that arrived as goodput, and the mean queue in packets.
@@ -108,7 +114,7 @@ def section(fontis: str, scenario: Path, folder: str) -> str:
         text += "\n\nDrops, and the mean goodput of the kind and of the others as shares of equal"
         text += " parts."
     have = next(iter(rows.values()))
-    tables = [KINDS, SCTP_KINDS] if "auto" in have else [list(have)]
+    tables = [KINDS, SCTP_KINDS, RATE_KINDS] if "auto" in have else [list(have)]
     return text + "\n" + "".join(table(rows, kinds) for kinds in tables)
 
 
