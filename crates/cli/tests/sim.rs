@@ -127,6 +127,38 @@ fn scenarios_and_keys_are_listed_and_explained() {
 }
 
 #[test]
+fn a_scenario_is_found_by_its_id_whatever_else_is_there() {
+    let here = TempDir::new().expect("a folder");
+    let scenario = |name: &str, text: &str| {
+        fs::create_dir_all(here.path().join("mine/deep")).expect("made");
+        fs::write(here.path().join("mine").join(name), text).expect("written");
+    };
+    scenario("a.toml", "this is no table");
+    scenario("b.toml", "[scenario]\nid = \"WRONG\"\nduration = \"long\"\n");
+    scenario("deep/c.toml", "[scenario]\nid = \"MINE\"\nduration = \"1 s\"\n[[flow]]\n");
+    let run = |id: &str| {
+        Command::new(env!("CARGO_BIN_EXE_fontis"))
+            .current_dir(here.path())
+            .env("FONTIS_SCENARIOS", "mine")
+            .args(["sim", id, "-o", "out"])
+            .output()
+            .expect("the command runs")
+    };
+    let found = run("mine");
+    assert!(found.status.success(), "{}", stderr(&found));
+    for (id, parts) in [
+        ("wrong", &["b.toml", "line 3", "scenario.duration"][..]),
+        ("none", &["no scenario \"none\"", "WRONG, MINE"]),
+    ] {
+        let output = run(id);
+        assert_eq!(output.status.code(), Some(2), "{id}");
+        for part in parts {
+            assert!(stderr(&output).contains(part), "{id}: {}", stderr(&output));
+        }
+    }
+}
+
+#[test]
 fn packets_that_pass_through_their_bytes_give_the_same_recording_and_a_capture() {
     let here = TempDir::new().expect("a folder");
     let text = SHORT

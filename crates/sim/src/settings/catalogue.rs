@@ -1,6 +1,7 @@
 //! The tables and keys that scenarios may have.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use crate::settings::form::Form;
 use crate::settings::suggestion::closest;
@@ -73,6 +74,8 @@ pub enum Place {
 pub struct Catalogue {
     tables: Vec<TableRow>,
     keys: Vec<Key>,
+    /// The places of the keys, by their tables and names: a scenario asks for thousands.
+    places: BTreeMap<(&'static str, &'static str), usize>,
 }
 
 impl Catalogue {
@@ -82,7 +85,8 @@ impl Catalogue {
         if let Some(key) = keys.iter_mut().find(|key| key.path() == "flow.protocol") {
             key.form = Form::Names(protocols.into());
         }
-        Self { tables, keys }
+        let places = keys.iter().enumerate().map(|(at, key)| ((key.table, key.name), at)).collect();
+        Self { tables, keys, places }
     }
 
     /// The tables.
@@ -113,7 +117,7 @@ impl Catalogue {
     /// The key of this path, as `topology.rate`.
     pub fn find(&self, path: &str) -> Option<&Key> {
         let (table, name) = path.split_once('.')?;
-        self.keys.iter().find(|key| key.table == table && key.name == name)
+        self.places.get(&(table, name)).map(|at| &self.keys[*at])
     }
 
     /// The path that is written most like this one.
