@@ -59,7 +59,8 @@ lint)
     ;;
 test)
     install
-    "$BIN/python" -m pytest
+    # A file's tests share what they have made, so that one process does them.
+    "$BIN/python" -m pytest --numprocesses auto --dist loadfile
     ;;
 *)
     echo "usage: scripts/python.sh install|lint|test" >&2
