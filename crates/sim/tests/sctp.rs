@@ -155,7 +155,8 @@ fn broken_cells(page: &'static str) -> Vec<(&'static str, &'static str, &'static
                     let Some(cubic) = of_cubic.get(row) else { continue };
                     let number = |text: &str| text.parse::<f64>().expect("a share");
                     let (own, theirs) = (number(drops(cell)), number(cubic));
-                    if name.starts_with("sctp") && own > 0.02 && own > theirs {
+                    let is_asked = ["sctp", "ccid", "tfmcc"].iter().any(|of| name.starts_with(of));
+                    if is_asked && own > 0.02 && own > theirs {
                         broken.push((*name, drops(cell), *cubic));
                     }
                 }
@@ -175,6 +176,12 @@ fn the_help_of_each_setting_tells_the_worst_row_of_the_page_on_safety_that_it_br
         ("sctp-adaptive", "sctp.code", false),
         ("sctp-published", "sctp.repaired_loss", false),
         ("sctp-marks", "sctp.only_marks", false),
+        ("ccid2", "dccp.ccid", false),
+        ("ccid3", "dccp.ccid", true),
+        ("ccid4", "dccp.ccid", false),
+        ("ccid4-n", "dccp.ccid", false),
+        ("ccid4-n100", "dccp.ccid", false),
+        ("tfmcc", "cast.rate", true),
     ] {
         let help = language.explain(key).expect("a key");
         let mut cells = broken.iter().filter(|(name, ..)| *name == column).collect::<Vec<_>>();
