@@ -44,8 +44,8 @@ is the mean of three runs.
 
 DCCP and casts have the next table: `ccid2` to `ccid4-n100` are `dccp.ccid`
 ([conformance](dccp-conformance.md)), and `tfmcc` is a cast to one receiver
-([multicast.md](multicast.md#the-rate)). CCID 4 sends at most 100 packets a second, so that two or
-ten of them fill no bottleneck here.
+([multicast.md](multicast.md#the-rate)). CCID 4 sends at most 100 packets a second, so that
+even fifty of them fill no bottleneck here.
 
 Each cell gives the share of packets that the bottleneck's queue dropped, Jain's index of the flows'
 goodput, the share of the bottleneck's rate that arrived as goodput, and the mean queue in packets.

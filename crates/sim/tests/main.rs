@@ -14,6 +14,7 @@ mod machines;
 mod paths;
 mod published;
 mod safety;
+mod safety_page;
 mod scenario;
 mod sctp;
 mod support;
