@@ -258,7 +258,7 @@ fn believed_and_lost(mtus: [u32; 2], pattern: Pattern) -> (u64, u64) {
 
 #[test]
 fn lost_packets_are_counted_one_by_one_whatever_their_size() {
-    let small = Pattern::ConstantRate { rate: Rate::from_bps(400_000), piece: 100 };
+    let small = Pattern::ConstantRate { rate: Rate::from_bps(400_000), piece: 100, lasts: None };
     for (mtus, pattern) in [
         ([1500, 1500], Pattern::Bulk),
         ([576, 576], Pattern::Bulk),

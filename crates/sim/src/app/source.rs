@@ -12,7 +12,7 @@ pub struct PieceSource {
     pattern: Pattern,
     /// When it has the next to send.
     due: Option<Time>,
-    /// When the present burst ends, for a source that is on and off.
+    /// When the present burst ends, or the only one.
     burst_end: Time,
     stream: Stream,
 }
@@ -33,6 +33,8 @@ pub enum Pattern {
         rate: Rate,
         /// Bytes of a piece.
         piece: u32,
+        /// For how long, if there is an end.
+        lasts: Option<Duration>,
     },
     /// Pieces at the distances of a Poisson process.
     Poisson {
@@ -77,6 +79,7 @@ impl PieceSource {
     pub fn new(pattern: Pattern, start: Time, mut stream: Stream) -> Self {
         let burst_end = match pattern {
             Pattern::OnOff { on, .. } => start + exponential(&mut stream, on),
+            Pattern::ConstantRate { lasts: Some(lasts), .. } => start + lasts,
             _ => Time::MAX,
         };
         Self { pattern, due: Some(start), burst_end, stream }
@@ -100,9 +103,10 @@ impl PieceSource {
                 self.due = None;
                 Some(Piece { bytes: size, last: true })
             }
-            Pattern::ConstantRate { rate, piece } => {
-                self.due = later(at, rate.time_for(u64::from(piece)));
-                whole(u64::from(piece))
+            Pattern::ConstantRate { rate, piece, .. } => {
+                self.due = later(at, rate.time_for(u64::from(piece)))
+                    .filter(|next| *next < self.burst_end);
+                Some(Piece { bytes: u64::from(piece), last: self.due.is_none() })
             }
             Pattern::Poisson { rate, piece } => {
                 let gap = exponential(&mut self.stream, rate.time_for(u64::from(piece)));
@@ -168,7 +172,7 @@ mod tests {
     fn sources_send_at_their_mean_rates() {
         let rate = Rate::from_mbps(8);
         let span = Duration::from_secs(100);
-        let constant = bytes(Pattern::ConstantRate { rate, piece: 1000 }, span);
+        let constant = bytes(Pattern::ConstantRate { rate, piece: 1000, lasts: None }, span);
         assert_eq!(constant, 100_000_000);
         let poisson = bytes(Pattern::Poisson { rate, piece: 1000 }, span) as f64;
         // Four standard deviations of a Poisson count of 100 000.
@@ -176,6 +180,22 @@ mod tests {
         let [on, off] = [Duration::from_millis(10), Duration::from_millis(30)];
         let bursts = bytes(Pattern::OnOff { rate, piece: 1000, on, off }, span) as f64;
         assert!((bursts / 25e6 - 1.0).abs() < 0.1, "{bursts}");
+    }
+
+    #[test]
+    fn a_constant_source_ends_when_it_is_to() {
+        let lasts = Some(Duration::from_secs(10));
+        let pattern = Pattern::ConstantRate { rate: Rate::from_mbps(8), piece: 1000, lasts };
+        let start = Time::ZERO + Duration::from_secs(20);
+        let mut source = PieceSource::new(pattern, start, Stream::new(3, "source"));
+        let mut pieces = Vec::new();
+        while let Some(due) = source.due() {
+            assert!(due >= start && due < start + Duration::from_secs(10));
+            pieces.extend(source.next(due));
+        }
+        assert_eq!(pieces.iter().map(|piece| piece.bytes).sum::<u64>(), 10_000_000);
+        assert_eq!(pieces.iter().filter(|piece| piece.last).count(), 1);
+        assert!(pieces.last().is_some_and(|piece| piece.last));
     }
 
     #[test]
@@ -188,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_source_of_infinite_rate_does_not_stand_still() {
-        let pattern = Pattern::ConstantRate { rate: Rate::MAX, piece: 1 };
+        let pattern = Pattern::ConstantRate { rate: Rate::MAX, piece: 1, lasts: None };
         let mut source = PieceSource::new(pattern, Time::ZERO, Stream::new(3, "source"));
         source.next(Time::ZERO);
         assert!(source.due() > Some(Time::ZERO));

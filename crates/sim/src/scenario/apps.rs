@@ -38,7 +38,7 @@ pub(super) fn application(read: &Reader<'_>, name: &str) -> Result<Application, 
     let (on, off) = (read.duration("flow.on"), read.duration("flow.off"));
     Ok(Application::Source(match name {
         "object" => Pattern::Object { size: read.size("flow.size") },
-        "constant" => Pattern::ConstantRate { rate, piece },
+        "constant" => Pattern::ConstantRate { rate, piece, lasts: read.get("flow.lasts") },
         "poisson" => Pattern::Poisson { rate, piece },
         "on-off" => Pattern::OnOff { rate, piece, on, off },
         "requests" => {

@@ -490,6 +490,13 @@ const FLOW: &[Key] = &[
         "1000 B",
         "constant, poisson, on-off: bytes written at a time; of a datagram; voice: of a frame, 160 B if not set",
     ),
+    key(
+        "flow",
+        "lasts",
+        Duration,
+        "",
+        "constant: how long it sends; to the end of the run if not set",
+    ),
     key("flow", "on", Duration, "1 s", "on-off: mean length of a burst; voice: of a talk spurt"),
     key("flow", "off", Duration, "1 s", "on-off, voice: mean length of a pause"),
     key("flow", "request", Size, "200 B", "requests: bytes of a request"),
