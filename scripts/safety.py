@@ -17,16 +17,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
-KINDS += ["jumpstart", "halfback"]
+KINDS += ["jumpstart", "halfback", "hybla"]
 RATE_KINDS = ["ccid2", "ccid3", "ccid4", "ccid4-n", "ccid4-n100", "tfmcc"]
 SCTP_KINDS = ["sctp", "sctp-code", "sctp-adaptive", "sctp-published", "sctp-marks"]
 HEAD = """# Safety of rate controllers
 
 Flows of one kind share a bottleneck in the simulator. The kinds are `auto` and `friendly` of DFCP,
-and BBR, CUBIC, the four variants of FLD_TCP ([fld.md](fld.md)), Jump Start and Halfback of TCP. All
-but the first four are measured when they have become long. This page is made by `scripts/safety.py`
-from the scenarios under `scenarios/safety`. `docs/rate.md` says what the figures mean for `auto`
-and what bounds them.
+and BBR, CUBIC, the four variants of FLD_TCP ([fld.md](fld.md)), Jump Start, Halfback and Hybla of
+TCP. All but the first four are measured when they have become long. This page is made by
+`scripts/safety.py` from the scenarios under `scenarios/safety`. `docs/rate.md` says what the
+figures mean for `auto` and what bounds them.
 
 SCTP has a table of its own below each, and [sctp.md](sctp.md#safety) says what breaks a row:
 

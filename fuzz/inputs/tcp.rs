@@ -35,6 +35,7 @@ pub(crate) fn run(data: &[u8]) {
         "fld-thesis",
     ];
     let name = match b >> 6 {
+        1 => "hybla",
         2 => "jumpstart",
         3 => "halfback",
         _ => NAMES[usize::from(a) % NAMES.len()],

@@ -49,6 +49,7 @@ fn the_help_of_each_setting_tells_the_worst_row_of_the_page_on_safety_that_it_br
         ("ccid4-n", "dccp.ccid", false),
         ("ccid4-n100", "dccp.ccid", false),
         ("tfmcc", "cast.rate", true),
+        ("hybla", "flow.protocol", false),
     ] {
         assert!(page.contains(&format!("| {column} |")), "the page has no column {column}");
         let help = language.explain(key).expect("a key");

@@ -13,6 +13,8 @@ use fontis_sim::world::element::Element;
 use fontis_sim::world::network::Network;
 use fontis_sim::{Recording, World};
 
+use crate::support::number::number;
+
 /// Runs the only run of a scenario.
 fn run(text: &str) -> Recording {
     let runs = Scenario::parse(text).expect("a scenario").runs().expect("a run");
@@ -403,5 +405,33 @@ fn a_sender_behind_a_narrow_line_of_its_own_does_not_fill_it_without_end() {
         // Without the limit the same flow waits for itself for a second.
         let long = run("false", recovery);
         assert!(last(&long, "srtt") > 1.0 && last(&long, "window") > 20.0 * bdp);
+    }
+}
+
+#[test]
+fn hybla_has_under_random_loss_half_or_more_of_what_reno_has_over_25_ms() {
+    // It grows as fast, but not in recovery, which lasts for a round trip of its own.
+    let seed = number("FONTIS_SEED", 6);
+    let mut stream = Stream::new(seed, "hybla");
+    for case in 0..4 {
+        let loss = 0.2 + 0.8 * stream.unit();
+        let rtt = 25.0 + 575.0 * stream.unit();
+        let goodput = |protocol: &str, rtt: f64| {
+            goodput(&run(&format!(
+                "[scenario]\nduration = \"200 s\"\nwarmup = \"40 s\"\nsample = \"1 s\"\n\
+                 seed = {case}\n\
+                 [topology]\nrate = \"100 Mbit/s\"\nrtt = \"{} us\"\nloss = \"{loss}%\"\n\
+                 [tcp]\nreceive_buffer = \"16 MB\"\ndelayed_ack = \"0\"\n\
+                 [[flow]]\nprotocol = \"{protocol}\"\n",
+                (rtt * 1e3) as u64
+            )))
+        };
+        let (hybla, reno) = (goodput("hybla", rtt), goodput("newreno", 25.0));
+        let far = goodput("newreno", rtt);
+        println!(
+            "seed {seed}, {loss:.2} %, {rtt:.0} ms: {hybla:.3e} of {reno:.3e}, Reno {far:.3e}"
+        );
+        assert!((0.45..1.15).contains(&(hybla / reno)));
+        assert!(rtt < 50.0 || hybla > 1.4 * far);
     }
 }

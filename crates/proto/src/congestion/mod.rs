@@ -16,6 +16,7 @@ mod dctcp;
 mod fld;
 mod guard;
 mod halfback;
+mod hybla;
 mod hystart;
 mod jumpstart;
 pub(crate) mod maker;

@@ -10,6 +10,7 @@ use super::cubic::Cubic;
 use super::dctcp::Dctcp;
 use super::fld::{Fld, FldOptions};
 use super::halfback::Halfback;
+use super::hybla::Hybla;
 use super::jumpstart::Jumpstart;
 use super::newreno::NewReno;
 use super::vegas::Vegas;
@@ -88,6 +89,9 @@ table! {
     Dctcp, "dctcp",
         "Data Center TCP (RFC 8257): follows the share of marks; both ends need it, and ECN",
         |setup| Dctcp::new(setup.mss, setup.initial_window);
+    Hybla, "hybla",
+        "TCP Hybla: its rate grows as Reno's over 25 ms, whatever the round trip; always paced",
+        |setup| Hybla::new(setup.mss, setup.initial_window);
     Jumpstart, "jumpstart",
         "Jump Start: all that is permitted in the first round trip, then Reno; TCP only",
         |setup| Jumpstart::new(setup.mss, setup.initial_window);
@@ -130,6 +134,11 @@ impl CongestionKind {
                 "50 long flows of it over a buffer of 0.25 BDP drop 0.021 of their packets, of \
                  CUBIC 0.020, and transfers of 100 kB send half of their packets twice \
                  (docs/fld.md)",
+            ),
+            Self::Hybla => Some(
+                "20 flows of it over 40 Mbit/s and 400 ms with a buffer of 0.5 BDP drop 0.228 of \
+                 their packets, of CUBIC 0.006, and beside two CUBIC flows one takes 1.87 of an \
+                 equal part (docs/safety.md)",
             ),
             _ => None,
         }
