@@ -10,7 +10,6 @@ use fontis_base::Rate;
 use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use crate::failure::Failure;
 use crate::listen::status;
 use crate::request::{Change, LEAST, rate};
 use crate::text::round;
@@ -22,18 +21,6 @@ pub(crate) struct ControlArgs {
     /// and the keys + and - change it during the run, the space bar pauses
     #[arg(long, value_name = "RATE", value_parser = rate)]
     limit: Option<Rate>,
-}
-
-impl ControlArgs {
-    /// Refuses a limit together with `option`, over which no limit holds.
-    pub(crate) fn check_unlimited(&self, option: &str) -> Result<(), Failure> {
-        match self.limit {
-            None => Ok(()),
-            Some(_) => Err(Failure::Usage(format!(
-                "--limit holds for DFCP alone: leave out --limit, or {option}"
-            ))),
-        }
-    }
 }
 
 /// A running command and its controls. Clones share it.

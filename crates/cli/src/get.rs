@@ -100,9 +100,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(text.to_owned()));
     }
     args.transport.check(urls.len(), args.share.is_wanted())?;
-    if args.transport == FileTransport::Sctp {
-        args.control.check_unlimited("--transport sctp")?;
-    }
     let exclusions = args.patterns.load(false)?;
     let options = SinkOptions { exclusions, ..args.store.options() };
     args.share.check(urls.len(), &dest, &options)?;

@@ -81,7 +81,6 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         let mut server =
             FileServer::new(endpoint.clone(), &args.dir, secret)?.with_options(options);
         if let Some(sctp) = args.transport.bind(endpoint.local_addr())? {
-            args.control.check_unlimited("--transport sctp")?;
             let failed = |error| Failure::Failed(format!("SCTP cannot be served: {error}"));
             server = server.with_sctp(&sctp, args.transport.coding()).map_err(failed)?;
         }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
+use fontis_base::Rate;
 use fontis_proto::dfcp::{
     ChannelId, Checkpoint, CloseReason, DfcpStats, Held, Kept, ObjectShape, SendOptions,
 };
@@ -288,9 +289,14 @@ impl Connection {
         self.shared.is_fresh
     }
 
-    /// Whether a limit of either side pauses what is sent.
-    pub(crate) async fn is_paused(&self) -> Option<bool> {
-        self.ask(|slot| slot.machine.is_paused()).await
+    /// An object leaves beside the connection: it counts as sending from now on.
+    pub(crate) fn carries(&self) {
+        self.shared.handle.call(self.shared.id, |slot, _| slot.carries = true);
+    }
+
+    /// The rate that the limits of both sides leave for what is sent.
+    pub(crate) async fn sending_limit(&self) -> Option<Rate> {
+        self.ask(|slot| slot.machine.sending_limit()).await.flatten()
     }
 
     /// Waits until the connection is over, and says why.

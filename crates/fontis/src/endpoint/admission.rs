@@ -229,6 +229,7 @@ impl Driver {
             token: None,
             token_kept: None,
             token_given: given,
+            carries: false,
             shares: Shares::default(),
             writers: Vec::new(),
         };

@@ -121,7 +121,7 @@ impl Driver {
         slots.sort_unstable_by_key(|(id, _)| **id);
         let connections = slots.iter().map(|(_, slot)| ConnectionStatus {
             remote: slot.remote(),
-            sending: slot.machine.is_sending(),
+            sending: slot.machine.is_sending() || slot.carries,
             receiving: slot.machine.is_receiving(),
             stats: slot.machine.stats(),
             paths: self.paths_of(slot),

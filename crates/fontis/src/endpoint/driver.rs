@@ -232,6 +232,7 @@ impl Driver {
             token: None,
             token_kept: None,
             token_given: None,
+            carries: false,
             shares: Shares::default(),
             writers: Vec::new(),
         };

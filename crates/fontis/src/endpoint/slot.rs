@@ -102,6 +102,8 @@ pub(crate) struct Slot {
     pub(super) token_kept: Option<Time>,
     /// The time of the last token, and its rate.
     pub(super) token_given: Option<(Time, Rate)>,
+    /// Whether an object leaves beside it, over SCTP: then it has a share of the limit, too.
+    pub(crate) carries: bool,
     /// Its limits for sending and receiving.
     pub(super) shares: Shares,
     /// Senders that wait until less of a channel is left.

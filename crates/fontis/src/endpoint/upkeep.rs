@@ -40,7 +40,7 @@ impl Driver {
         }
         for id in changed {
             let Some(slot) = slots.get_mut(id) else { continue };
-            let now = [slot.machine.is_sending(), slot.machine.is_receiving()];
+            let now = [slot.machine.is_sending() || slot.carries, slot.machine.is_receiving()];
             let counts = flows.iter_mut().zip(&mut slot.flows).zip(now);
             for ((count, before), now) in counts {
                 *count = *count + usize::from(now) - usize::from(*before);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use blake3::Hash;
 use bytes::Bytes;
+use fontis_base::Rate;
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     CloseReason, DfcpStats, Held, NO_ROOM, ObjectShape, SYMBOL_SIZE, SendOptions,
@@ -79,7 +80,7 @@ async fn within<T>(
     loop {
         match task::timeout(patience, &mut work).await {
             Ok(done) => return Some(done),
-            Err(_) if connection.is_paused().await == Some(true) => {}
+            Err(_) if connection.sending_limit().await == Some(Rate::ZERO) => {}
             Err(_) => return None,
         }
     }

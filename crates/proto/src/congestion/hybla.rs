@@ -155,8 +155,9 @@ mod tests {
         round(&mut congestion, &mut millis, 50);
         assert_eq!(congestion.cwnd(), 64 * MSS);
         round(&mut congestion, &mut millis, 50);
-        assert!(congestion.cwnd() == congestion.ssthresh());
-        assert!(congestion.cwnd().abs_diff(2 * 65_535) <= 1);
+        // At the threshold it turns to congestion avoidance.
+        assert!(congestion.ssthresh().abs_diff(2 * 65_535) <= 1);
+        assert!((131_069..133_000).contains(&congestion.cwnd()), "{}", congestion.cwnd());
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::super::TransferError;
 use super::super::message::{Response, encode};
 use super::super::outgoing::{CODE_COMPLETE, Outgoing, lost, shape};
 use super::record::{CLIENT, Record, SERVER, Token, token};
+use super::throttle::Throttle;
 use super::{PORT, TOKEN_BUFFER, config};
 use crate::connection::Connection;
 use crate::hash_tree::block_size_for;
@@ -75,10 +76,12 @@ impl SctpCarrier {
     ) -> Result<SctpStats, TransferError> {
         let remote = connection.remote_addr();
         let stream = self.meet(connection, id, key).await?;
+        connection.carries();
+        let throttle = Throttle::new(connection);
         let sent = tokio::select! {
             biased;
             reason = connection.closed() => Err(reason),
-            sent = send_all(&stream, outgoing, held, key, patience) => Ok(sent),
+            sent = send_all(&stream, throttle, outgoing, held, key, patience) => Ok(sent),
         };
         let sent = match sent {
             Ok(Some(Ok(()))) => Ok(connection.closed().await),
@@ -132,6 +135,7 @@ impl SctpCarrier {
 /// Sends the records of all blocks that are not held; `None` if the client takes nothing.
 async fn send_all(
     stream: &SctpStream,
+    mut throttle: Throttle<'_>,
     outgoing: &Outgoing,
     held: &Held,
     key: &[u8; 32],
@@ -148,7 +152,9 @@ async fn send_all(
         };
         for record in Record::all(block, &data) {
             let send = SctpSend { is_unordered: true, ..SctpSend::default() };
-            let sending = stream.send(send, seal.seal(&record.encode()));
+            let record = seal.seal(&record.encode());
+            throttle.take(record.len()).await;
+            let sending = stream.send(send, record);
             // An association that is over has a connection that is, or will be.
             if task::timeout(patience, sending).await.ok()?.is_err() {
                 return None;

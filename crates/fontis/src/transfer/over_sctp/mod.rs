@@ -8,6 +8,7 @@ mod blocks;
 mod carrier;
 mod gathering;
 mod record;
+mod throttle;
 
 use fontis_base::Duration;
 use fontis_proto::congestion::CongestionKind;

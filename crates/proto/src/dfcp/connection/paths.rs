@@ -123,9 +123,10 @@ impl DfcpConnection {
         }
     }
 
-    /// Whether a limit of either side pauses this side's data packets.
-    pub fn is_paused(&self) -> bool {
-        self.limits.contains(&Some(Rate::ZERO))
+    /// The rate that the limits of both sides leave for what is sent; `None` without a limit, zero
+    /// in a pause.
+    pub fn sending_limit(&self) -> Option<Rate> {
+        self.limits.into_iter().flatten().min()
     }
 
     pub(super) fn set_limit(&mut self, now: Time, whose: usize, rate: Option<Rate>) {
