@@ -189,7 +189,13 @@ fn a_full_disk_is_said_in_a_line_and_the_transfer_goes_on_when_there_is_room() {
     // A small disk in a mount namespace of its own, on which something else grows meanwhile.
     let script = r#"
         mount -t tmpfs -o size=6m none small || exit 77
-        "$0" get "$1" small/ & sleep 0.7
+        "$0" get "$1" small/ &
+        # Until a third of it is there, or the time is over.
+        for wait in $(seq 200); do
+            stored=$(du -k small/.file.fontis-partial 2>&- | cut -f 1)
+            test "${stored:-0}" -gt 1300 && break
+            sleep 0.02
+        done
         head -c 6m /dev/zero > small/filler 2>/dev/null
         wait $! ; echo "full: $?"
         test -e small/file && echo named
