@@ -3,7 +3,7 @@
 # with commas), the rate of the cast in $3, and in $4 what happens to the first receiver:
 # late:SECONDS, wait:SECONDS (the same, and nothing is sent before), kill:SECONDS, pause:SECONDS
 # (for five seconds), deaf:1 (it listens on another interface), link:RATE (a bottleneck that all
-# share, with a queue of 50 ms), or nothing; or one-way (three rounds for a loss of 20 %); or stream
+# share, with a queue of 50 ms), or nothing; or one-way (eight rounds for a loss of 20 %); or stream
 # (the file as a stream of 2 Mbit/s). Further arguments are those of fontis cast. Prints the last
 # event of each receiver, and the sender's last line.
 fontis=$0; receivers=$1; losses=$2; rate=$3; happens=$4; shift 4
@@ -56,7 +56,7 @@ expected=$receivers
 start=$expected
 [ "${happens%%:*}" = late ] && start=$((receivers - 1))
 options="--listen 10.8.0.250:4435 --receivers $expected --start $start --public"
-[ "$happens" = one-way ] && options="--one-way --loss 20% --rounds 3"
+[ "$happens" = one-way ] && options="--one-way --loss 20% --rounds 8"
 what=served/file
 if [ "$happens" = stream ]; then
     what=-
