@@ -8,8 +8,8 @@ use bytes::Bytes;
 use fontis_codes::{BlockDecoder, BlockEncoder, BlockShape, Code, Decoded};
 
 /// Nothing panics, and if all symbols are true, what comes out is the block. The budget of a
-/// decoding, whatever symbols somebody chose for it, is the fuzzer's time limit for an input, ten
-/// seconds.
+/// decoding, whatever symbols somebody chose for it, is the fuzzer's time limit for an input
+/// (`scripts/fuzz.sh`).
 pub(crate) fn run(data: &[u8]) {
     let Some((&[code, high, low, size, seed], runs)) = data.split_first_chunk::<5>() else {
         return;
