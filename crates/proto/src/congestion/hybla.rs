@@ -17,8 +17,8 @@ const PACING: (f64, f64) = (2.0, 1.2);
 /// TCP Hybla (Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks",
 /// International Journal of Satellite Communications and Networking 22, 2004): Reno whose rate, and
 /// not its window, grows as over a round trip of 25 ms. With ρ = RTT ÷ 25 ms, one at least, an
-/// acknowledged segment adds 2^ρ − 1 segments in slow start and ρ²/W beyond it; the first window
-/// and the first threshold are ρ times the reference's. Packets are spaced.
+/// acknowledged segment adds 2^ρ − 1 segments in slow start and ρ²/W beyond it; the first
+/// window and the first threshold are ρ times the reference's. Packets are spaced.
 #[derive(Clone, Debug)]
 pub(super) struct Hybla {
     mss: f64,
