@@ -147,7 +147,12 @@ fn isolated(rows: &[Row], rtt: f64) -> Vec<(f64, f64, f64)> {
 #[test]
 fn an_isolated_loss_costs_the_same_in_the_kernel_and_in_the_simulator() {
     let (mut counts, mut close) = ([[0; 2]; 2], 0);
-    for seed in 1..=3 {
+    // A flow is short for twenty round trips only: an isolated loss in them is rare.
+    let is_enough = |counts: &[[usize; 2]; 2]| counts.iter().flatten().all(|count| *count >= 2);
+    for seed in 1..=12 {
+        if seed > 3 && is_enough(&counts) {
+            break;
+        }
         println!("seed {seed}");
         let text = format!(
             "[scenario]\nduration = \"8 s\"\nsample = \"2 ms\"\nseed = {seed}\n\
@@ -179,7 +184,7 @@ fn an_isolated_loss_costs_the_same_in_the_kernel_and_in_the_simulator() {
     println!("{counts:?} isolated losses of long and short flows, in kernel and simulator");
     let all: usize = counts.iter().flatten().sum();
     println!("{close} of {all} within a segment");
-    assert!(counts.iter().flatten().all(|count| *count >= 2), "{counts:?}");
+    assert!(is_enough(&counts), "{counts:?}");
     // A busy machine reads some windows late.
     assert!(close * 20 >= all * 17, "{close} of {all}");
 }
