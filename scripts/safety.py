@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["auto", "friendly", "bbr", "cubic", "fld", "fld-linux", "fld-thesis", "fld-ns2"]
 KINDS += ["jumpstart", "halfback", "hybla"]
-RATE_KINDS = ["ccid2", "ccid3", "ccid4", "ccid4-n", "ccid4-n100", "tfmcc"]
+RATE_KINDS = ["ccid2", "ccid3", "ccid4", "ccid4-n", "ccid4-n100", "tfmcc", "cast-auto"]
 SCTP_KINDS = ["sctp", "sctp-code", "sctp-adaptive", "sctp-published", "sctp-marks"]
 HEAD = """# Safety of rate controllers
 
@@ -43,7 +43,7 @@ keeps the second in reserve, `cmt` uses both, and the others use both with a cod
 is the mean of three runs, as are those after a burst.
 
 DCCP and casts have the next table: `ccid2` to `ccid4-n100` are `dccp.ccid`
-([conformance](dccp-conformance.md)), and `tfmcc` is a cast to one receiver
+([conformance](dccp-conformance.md)), and `tfmcc` and `cast-auto` are casts to one receiver
 ([multicast.md](multicast.md#the-rate)). CCID 4 sends at most 100 packets a second, so that
 even fifty of them fill no bottleneck here.
 

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Time};
 use fontis_codes::Code;
 use fontis_proto::cast::{
-    CastConfig, CastNeed, CastRate, CastReceiver, CastReceiverConfig, CastReport, CastSender,
-    CastShape, CastState, CastSymbol, CastTransmit, decode_report, decode_state, encode_report,
-    encode_state,
+    CastConfig, CastLaw, CastNeed, CastRate, CastReceiver, CastReceiverConfig, CastReport,
+    CastSender, CastShape, CastState, CastSymbol, CastTiming, CastTransmit, decode_report,
+    decode_state, encode_report, encode_state,
 };
 
 /// Packets that one moment may cause.
@@ -33,9 +33,11 @@ pub(crate) fn run(data: &[u8]) {
         return;
     }
     let rate = Rate::from_bps(1000 + u64::from(rate) * 4000);
-    let rate = match kind & 0x08 {
+    let adaptive = |law| CastRate::Adaptive { law, least: Rate::from_bps(1000), most: rate };
+    let rate = match kind & 0x18 {
         0 => CastRate::Fixed(rate),
-        _ => CastRate::Tfmcc { least: Rate::from_bps(1000), most: rate },
+        0x08 => adaptive(CastLaw::Tfmcc),
+        _ => adaptive(CastLaw::Auto),
     };
     let mut sender = CastSender::new(CastConfig::new(rate), shape);
     let now = Time::ZERO;
@@ -82,7 +84,9 @@ impl Group {
                 let (visit, block, esi) = (field(0) << 8 | field(1), field(2), field(3));
                 let block = if field(4) == 255 { u32::MAX - block } else { block };
                 let esi = if field(4) == 254 { 0xff_ffff - esi } else { esi };
-                self.symbol(visit, block, esi, what & 0x80 != 0);
+                let (sent, pace) = (esi.wrapping_mul(visit), block.rotate_left(visit));
+                let timing = (what & 0x40 != 0).then_some(CastTiming { sent, pace });
+                self.symbol((visit, block, esi), timing, what & 0x80 != 0);
             }
             3 => self.now += Duration::from_micros(1 << (argument % 32)),
             4 => self.sender_speaks(argument & 1 != 0),
@@ -97,12 +101,17 @@ impl Group {
     }
 
     /// A symbol of somebody, and what its blocks then are.
-    fn symbol(&mut self, visit: u32, block: u32, esi: u32, is_right: bool) {
+    fn symbol(
+        &mut self,
+        (visit, block, esi): (u32, u32, u32),
+        timing: Option<CastTiming>,
+        is_right: bool,
+    ) {
         self.number = self.number.wrapping_add(1);
         let carried = self.shape.block(block).filter(|shape| shape.code().carries_bytes());
         let length = carried.map_or(0, |shape| shape.symbol_len(esi));
         let data = Bytes::from(vec![esi as u8; length]);
-        let symbol = CastSymbol { visit, block, esi, data };
+        let symbol = CastSymbol { visit, block, esi, timing, data };
         self.receiver.symbol(self.number, &symbol, self.now);
         while let Some((block, job)) = self.receiver.take_job() {
             let Some(done) = self.receiver.decoded(block, job.run()) else { continue };
@@ -119,11 +128,11 @@ impl Group {
             let Some((number, transmit)) = self.sender.poll(self.now) else { break };
             assert!(burst < MAX_BURST, "a burst without end");
             match transmit {
-                CastTransmit::Symbol { visit, block, esi } => {
+                CastTransmit::Symbol { visit, block, esi, timing } => {
                     assert!(block < self.shape.blocks());
                     if arrives {
                         self.number = number;
-                        self.symbol(visit, block, esi, true);
+                        self.symbol((visit, block, esi), timing, true);
                     }
                 }
                 CastTransmit::State(state) => {

@@ -13,7 +13,7 @@ use fontis::transfer::{
 use fontis::udp::is_source_specific;
 use fontis::{Secret, SourceOptions, Url};
 use fontis_base::{Probability, Rate};
-use fontis_proto::cast::CastRate;
+use fontis_proto::cast::{CastLaw, CastRate};
 use fontis_proto::rate::RateKind;
 
 use crate::control::{Control, ControlArgs};
@@ -61,10 +61,13 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     hops: u32,
     /// Content that leaves in a second, as in 50mbit, which gives way to nobody; or tfmcc, which
-    /// shares the path to the slowest receiver fairly with TCP, and takes every loss for congestion
-    #[arg(long, value_name = "RATE|tfmcc", default_value = "tfmcc", value_parser = rate)]
+    /// shares the path to the slowest receiver fairly with TCP, and takes every loss for
+    /// congestion; or auto, which takes there what fontis get would take, and finds out which loss
+    /// is the path's own. Fifty casts by auto over a short buffer drop 2.7 %, where TCP drops 2.0 %
+    #[arg(long, value_name = "RATE|auto|tfmcc", default_value = "tfmcc", value_parser = rate)]
     rate: CastRate,
-    /// With tfmcc, the least: a receiver that is slower has what it lacks later, and slows nobody
+    /// With auto and tfmcc, the least: a receiver that is slower has what it lacks later, and slows
+    /// nobody
     #[arg(long, value_name = "RATE", value_parser = fixed_rate)]
     min_rate: Option<Rate>,
     /// End when so many have everything [default: Ctrl-C ends it]
@@ -133,7 +136,8 @@ Examples:
 /// Reads how fast to send.
 fn rate(text: &str) -> Result<CastRate, String> {
     match text {
-        "tfmcc" => Ok(CastRate::Tfmcc { least: Rate::ZERO, most: Rate::MAX }),
+        "tfmcc" => Ok(CastRate::by(CastLaw::Tfmcc)),
+        "auto" => Ok(CastRate::by(CastLaw::Auto)),
         _ => fixed_rate(text).map(CastRate::Fixed),
     }
 }
@@ -178,10 +182,13 @@ fn group_for(path: &Path) -> SocketAddr {
 fn chosen_rate(args: &Args) -> Result<CastRate, Failure> {
     match (args.rate, args.min_rate) {
         (CastRate::Fixed(_), Some(_)) => {
-            let text = "--min-rate is for --rate tfmcc: a fixed rate is the least and the most";
+            let text = "--min-rate is for --rate auto and tfmcc: a fixed rate is the least and the \
+                        most";
             Err(Failure::Usage(text.to_owned()))
         }
-        (CastRate::Tfmcc { most, .. }, Some(least)) => Ok(CastRate::Tfmcc { least, most }),
+        (CastRate::Adaptive { law, most, .. }, Some(least)) => {
+            Ok(CastRate::Adaptive { law, least, most })
+        }
         (rate, None) => Ok(rate),
     }
 }
@@ -233,7 +240,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 fn live_rate(rate: CastRate) -> Result<Rate, Failure> {
     match rate {
         CastRate::Fixed(rate) => Ok(rate),
-        CastRate::Tfmcc { .. } => {
+        CastRate::Adaptive { .. } => {
             let text = "a stream is sent as fast as it is made: name the rate that the path \
                         bears, as in --rate 5mbit";
             Err(Failure::Usage(text.to_owned()))
@@ -312,7 +319,7 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
         announce(&urls, as_json);
         let rate = match rate {
             CastRate::Fixed(rate) => text::rate(rate.as_mbps_f64()),
-            CastRate::Tfmcc { .. } => "a rate that all receivers bear".to_owned(),
+            CastRate::Adaptive { .. } => "a rate that all receivers bear".to_owned(),
         };
         status(&format_args!("casting {} to {address} at {rate}; Ctrl-C ends it", path.display()));
         let done = Arc::new(AtomicU32::new(0));

@@ -164,6 +164,52 @@ fn tfmcc_and_a_tcp_flow_on_its_path_share_it() {
     }
 }
 
+/// `auto` for a group beside one flow on the slowest receiver's branch.
+#[test]
+fn auto_shares_the_slowest_branch_with_a_flow_there() {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 4));
+    println!("FONTIS_SEED={first} FONTIS_RUNS={runs}");
+    println!("| seed | receivers | Mbit/s | rtt ms | rival | cast Mbit/s | rival Mbit/s | drops |");
+    for seed in first..first + runs {
+        let mut stream = Stream::new(seed, "auto beside a flow");
+        let receivers = log_uniform(&mut stream, 1.0, 16.99) as u64;
+        let rate = log_uniform(&mut stream, 5.0, 50.0);
+        let rtt = log_uniform(&mut stream, 25.0, 100.0).round();
+        let rival = ["cubic", "dfcp"][stream.below(2) as usize];
+        let buffer = (rate * rtt * 125.0).max(30_000.0) as u64;
+        let (half, faster) = (rtt / 4.0, rate * (1.5 + stream.unit()));
+        let text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"90 s\"\nwarmup = \"30 s\"\n\
+             [topology]\nrtt = \"{rtt} ms\"\n\
+             [[host]]\nname = \"r\"\ncount = {receivers}\n\
+             [[host]]\nname = \"slowest\"\n\
+             [[link]]\nfrom = \"near\"\nto = \"hub\"\nrate = \"1 Gbit/s\"\n\
+             delay = \"{half} ms\"\n\
+             [[link]]\nfrom = \"hub\"\nto = \"r\"\nrate = \"{faster} Mbit/s\"\n\
+             delay = \"{half} ms\"\nrecord = false\n\
+             [[link]]\nname = \"slow\"\nfrom = \"hub\"\nto = \"slowest\"\n\
+             rate = \"{rate} Mbit/s\"\ndelay = \"{half} ms\"\nbuffer = \"{buffer} B\"\n\
+             [[group]]\nname = \"g\"\nmembers = [\"r\", \"slowest\"]\n\
+             [[flow]]\nname = \"file\"\nfrom = \"near\"\nto = \"g\"\nprotocol = \"cast\"\n\
+             cast.rate = \"auto\"\n\
+             [[flow]]\nname = \"rival\"\nfrom = \"near\"\nto = \"slowest\"\n\
+             protocol = \"{rival}\"\nstart = \"{} ms\"\n",
+            stream.below(3000)
+        );
+        let recording = recorded(&text);
+        let cast = of_receivers(&recording, "goodput").into_iter().fold(f64::INFINITY, f64::min);
+        let theirs = metric(&recording, "goodput", "rival");
+        let drops = metric(&recording, "drop_rate", "slow");
+        println!(
+            "| {seed} | {receivers} | {rate:.1} | {rtt:.0} | {rival} | {cast:.2} | {theirs:.2} | {drops:.4} |"
+        );
+        let fair = (cast + theirs) / 2.0;
+        assert!((0.4..=1.6).contains(&(cast / fair)), "seed {seed}: {cast} beside {theirs}");
+        assert!(cast + theirs > 0.75 * rate, "seed {seed}: {cast} and {theirs} of {rate}");
+        assert!(drops < 0.02, "seed {seed}: {drops}");
+    }
+}
+
 #[test]
 fn one_copy_of_a_packet_crosses_the_trunk_however_many_receive_it() {
     let sent = [2, 40].map(|receivers| {
@@ -251,7 +297,7 @@ fn receivers_that_cannot_answer_have_everything_after_a_round_if_they_hear_its_b
 fn a_cast_that_makes_no_sense_is_refused() {
     let mut wrong = String::new();
     for (cast, why) in [
-        ("cast = { rate = \"fast\" }", "must be tfmcc, or a rate of 8 kbit/s at least"),
+        ("cast = { rate = \"fast\" }", "must be tfmcc, auto, or a rate of 8 kbit/s at least"),
         ("cast = { one_way = true }", "a sender without answers needs a rate"),
         (
             "cast = { rate = \"1 Mbit/s\", one_way = true, loss = \"99%\" }",

@@ -48,7 +48,7 @@ fn the_help_of_each_setting_tells_the_worst_row_of_the_page_on_safety_that_it_br
         ("ccid4", "dccp.ccid", false),
         ("ccid4-n", "dccp.ccid", false),
         ("ccid4-n100", "dccp.ccid", false),
-        ("tfmcc", "cast.rate", true),
+        ("cast-auto", "cast.rate", false),
         ("hybla", "flow.protocol", false),
     ] {
         assert!(page.contains(&format!("| {column} |")), "the page has no column {column}");

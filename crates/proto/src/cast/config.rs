@@ -5,13 +5,41 @@ use fontis_base::{Duration, Rate};
 pub enum CastRate {
     /// This fast, whatever happens.
     Fixed(Rate),
-    /// As TFMCC allows (RFC 4654), between these.
-    Tfmcc {
+    /// As a law allows that follows the receivers, between these.
+    Adaptive {
+        /// The law.
+        law: CastLaw,
         /// Receivers that allow less do not slow the others.
         least: Rate,
         /// The most.
         most: Rate,
     },
+}
+
+impl CastRate {
+    /// What a law allows, however little or much that is.
+    pub const fn by(law: CastLaw) -> Self {
+        Self::Adaptive { law, least: Rate::ZERO, most: Rate::MAX }
+    }
+
+    /// The law that it follows.
+    pub const fn law(&self) -> Option<CastLaw> {
+        match self {
+            Self::Fixed(_) => None,
+            Self::Adaptive { law, .. } => Some(*law),
+        }
+    }
+}
+
+/// How the paths to receivers bound a rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CastLaw {
+    /// TFMCC (RFC 4654): the least that the TCP equation allows to a receiver. All loss is
+    /// congestion.
+    Tfmcc,
+    /// The least that [`Auto`](crate::rate::Auto) finds at a receiver. Loss that is proved to be
+    /// a path's own is none.
+    Auto,
 }
 
 /// The choices of a sender.

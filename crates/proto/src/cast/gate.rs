@@ -55,7 +55,7 @@ impl GateKept for CastReceiver {
     fn distrust(&mut self) {
         Self::distrust(self);
     }
-    fn restore(&mut self, CastSymbol { visit, block, esi, data }: &CastSymbol) {
+    fn restore(&mut self, CastSymbol { visit, block, esi, data, .. }: &CastSymbol) {
         self.add(*visit, *block, *esi, data);
     }
 }

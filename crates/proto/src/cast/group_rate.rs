@@ -1,12 +1,12 @@
-//! The rate of a cast by TCP-friendly multicast congestion control, TFMCC (RFC 4654): that of the
-//! receiver for which the TCP equation allows the least.
+//! The rate of a cast that adapts: that of the receiver whose path allows the least. By TFMCC (RFC
+//! 4654) the TCP equation says what a path allows, by `auto` the receiver finds it out.
 
 use std::collections::BTreeSet;
 
 use fontis_base::{Duration, Rate, Time};
 
-use super::config::CastRate;
-use super::packet::CastReport;
+use super::config::{CastLaw, CastRate};
+use super::packet::{CastReport, CastTiming};
 use crate::rate::tfrc;
 
 /// Bytes of a packet's headers: IP, UDP, and those of the datagram.
@@ -16,6 +16,12 @@ pub(super) const HEADERS: u32 = 28 + 45;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// A rate without any report for so long is halved.
 const BLIND: Duration = Duration::from_secs(2);
+/// Packets of the first round trip by `auto`, and the most of them in a second, as a unicast flow
+/// has them.
+const FIRST_FLIGHT: f64 = 64.0;
+const FIRST_RATE: f64 = 9e6 / 8.0;
+/// Packets that leave back to back then, whose dispersion tells receivers the rate of their paths.
+pub(super) const TRAIN: u32 = 16;
 /// After so long without any report while nothing was sent, the rate begins anew.
 const OUTDATED: Duration = Duration::from_secs(10);
 
@@ -26,6 +32,8 @@ struct Limiting {
     /// Bytes a second.
     rate: f64,
     round_trip: Duration,
+    /// It keeps up with flows that fill its queue.
+    friendly: bool,
     heard: Time,
 }
 
@@ -47,17 +55,25 @@ pub(super) struct GroupRate {
     /// The least that a receiver has said to arrive since the rate rose, in bytes a second.
     arriving: Option<f64>,
     rise_at: Time,
+    /// When a receiver last raised it, by `auto`.
+    raised_at: Time,
     heard: Time,
 }
 
 impl GroupRate {
-    pub(super) fn new(choice: CastRate, symbol: u16) -> Self {
+    /// One of symbols of so many bytes, where a round trip is taken to last so long at first.
+    pub(super) fn new(choice: CastRate, symbol: u16, round_trip: Duration) -> Self {
         let (symbol, packet) = (f64::from(symbol), f64::from(u32::from(symbol) + HEADERS));
+        let scale = packet / symbol / 8.0;
         let first = match choice {
-            CastRate::Fixed(rate) => rate.as_bps() as f64 / 8.0 * packet / symbol,
+            CastRate::Fixed(rate) => rate.as_bps() as f64 * scale,
             // Four packets in an assumed round trip of half a second (RFC 4654, section 2.6.1).
-            CastRate::Tfmcc { least, .. } => {
-                (packet * 8.0).max(least.as_bps() as f64 / 8.0 * packet / symbol)
+            CastRate::Adaptive { law: CastLaw::Tfmcc, least, .. } => {
+                (packet * 8.0).max(least.as_bps() as f64 * scale)
+            }
+            CastRate::Adaptive { law: CastLaw::Auto, least, .. } => {
+                let first = FIRST_FLIGHT * packet / round_trip.as_secs_f64().max(1e-3);
+                first.min(FIRST_RATE).max(least.as_bps() as f64 * scale)
             }
         };
         Self {
@@ -71,6 +87,7 @@ impl GroupRate {
             has_lost: false,
             arriving: None,
             rise_at: Time::ZERO,
+            raised_at: Time::ZERO,
             heard: Time::ZERO,
         }
     }
@@ -79,15 +96,22 @@ impl GroupRate {
     pub(super) fn rate(&self) -> Rate {
         match self.choice {
             CastRate::Fixed(rate) => rate,
-            CastRate::Tfmcc { .. } => {
+            CastRate::Adaptive { .. } => {
                 Rate::from_bps((self.rate * 8.0 * self.symbol / self.packet) as u64)
             }
         }
     }
 
-    /// Whether it follows what receivers say.
-    pub(super) const fn adapts(&self) -> bool {
-        matches!(self.choice, CastRate::Tfmcc { .. })
+    /// The law by which it follows what receivers say, if it does.
+    pub(super) const fn law(&self) -> Option<CastLaw> {
+        self.choice.law()
+    }
+
+    /// What a symbol that leaves now says of itself.
+    pub(super) fn timing(&self, now: Time) -> Option<CastTiming> {
+        let is_wanted = self.law() == Some(CastLaw::Auto);
+        is_wanted
+            .then(|| CastTiming { sent: (now.as_nanos() / 1000) as u32, pace: self.rate as u32 })
     }
 
     /// The receiver that bounds the rate.
@@ -95,11 +119,16 @@ impl GroupRate {
         self.limiting.map(|one| one.member)
     }
 
+    /// Whether that one keeps up with flows that fill its queue.
+    pub(super) fn is_friendly(&self) -> bool {
+        self.limiting.is_some_and(|one| one.friendly)
+    }
+
     fn bounds(&self) -> (f64, f64) {
         let scale = self.packet / self.symbol / 8.0;
         match self.choice {
             CastRate::Fixed(rate) => (rate.as_bps() as f64 * scale, rate.as_bps() as f64 * scale),
-            CastRate::Tfmcc { least, most } => {
+            CastRate::Adaptive { least, most, .. } => {
                 (least.as_bps() as f64 * scale, most.as_bps() as f64 * scale)
             }
         }
@@ -119,9 +148,7 @@ impl GroupRate {
         round_trip: Duration,
         now: Time,
     ) {
-        if !self.adapts() {
-            return;
-        }
+        let Some(law) = self.law() else { return };
         self.heard = now;
         let arriving = report.received as f64;
         self.arriving = Some(self.arriving.map_or(arriving, |least| least.min(arriving)));
@@ -131,13 +158,16 @@ impl GroupRate {
             self.rise_at = now + round_trip;
         }
         let rtt = round_trip.as_secs_f64().max(1e-3);
-        let rate = match losses {
-            0.0 => f64::INFINITY,
-            losses => tfrc::throughput(self.packet, rtt, 4.0 * rtt, losses),
+        let rate = match (law, report.allowed) {
+            (CastLaw::Tfmcc, _) if losses > 0.0 => {
+                tfrc::throughput(self.packet, rtt, 4.0 * rtt, losses)
+            }
+            (CastLaw::Auto, 1..) => report.allowed as f64,
+            _ => f64::INFINITY,
         };
         let is_slow = rate < self.bounds().0;
         // A receiver that allows less than the least rate does not bound the others.
-        if losses <= 0.0 || is_slow {
+        if rate == f64::INFINITY || is_slow {
             self.forget(member);
             if is_slow {
                 self.slow.insert(member);
@@ -149,9 +179,14 @@ impl GroupRate {
         if !is_limiting && self.limiting.is_some_and(|one| one.rate <= rate) {
             return;
         }
-        self.limiting = Some(Limiting { member, rate, round_trip, heard: now });
+        self.limiting =
+            Some(Limiting { member, rate, round_trip, friendly: report.friendly, heard: now });
         if rate < self.rate {
             self.set(rate);
+        } else if law == CastLaw::Auto {
+            // One that bounded nothing knows its path from long ago.
+            let passed = now.since(core::mem::replace(&mut self.raised_at, now)).as_secs_f64();
+            self.set(rate.min(self.rate * libm::exp2((passed / rtt).min(1.0))));
         }
     }
 
@@ -182,7 +217,8 @@ impl GroupRate {
         round_trip: Duration,
         receivers: impl FnOnce() -> usize,
     ) {
-        if !self.adapts() || now < self.rise_at {
+        let Some(law) = self.law() else { return };
+        if now < self.rise_at {
             return;
         }
         let patience = PATIENCE.max(round_trip * 10);
@@ -198,6 +234,10 @@ impl GroupRate {
         if now.since(self.heard) > BLIND.max(round_trip * 4) {
             self.set(self.rate / 2.0);
             self.rise_at = now + BLIND;
+            return;
+        }
+        if law == CastLaw::Auto {
+            // Receivers raise it.
             return;
         }
         let step = self.limiting.map_or(round_trip, |one| one.round_trip);

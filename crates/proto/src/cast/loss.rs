@@ -2,13 +2,15 @@
 const MEMORY: f64 = 4096.0;
 /// Packets in a row that were not lost one by one: the receiver was away. What it lacks says so
 /// already; its path is no worse for that.
-const OUTAGE: u64 = 256;
+pub(super) const OUTAGE: u64 = 256;
 
 /// The share of packets that are lost, of which old ones count less.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FadingLoss {
     received: f64,
     lost: f64,
+    /// Runs of losses.
+    runs: f64,
     next: u64,
     begun: bool,
 }
@@ -27,8 +29,14 @@ impl FadingLoss {
         let keep = libm::exp2(-(gap + 1.0) / MEMORY);
         self.received = self.received * keep + 1.0;
         self.lost = self.lost * keep + gap;
+        self.runs = self.runs * keep + if gap > 0.0 { 1.0 } else { 0.0 };
         self.next = number.saturating_add(1);
         self.begun = true;
+    }
+
+    /// The mean length of runs of losses, one at least.
+    pub(super) fn mean_run(&self) -> f64 {
+        if self.runs < 1.0 { 1.0 } else { (self.lost / self.runs).max(1.0) }
     }
 
     /// The share that is lost; zero until something came.

@@ -29,7 +29,7 @@ mod visits;
 mod wire;
 
 pub use carousel::{Carousel, CarouselConfig, CarouselTransmit};
-pub use config::{CastConfig, CastRate, CastReceiverConfig};
+pub use config::{CastConfig, CastLaw, CastRate, CastReceiverConfig};
 pub use gate::{CastGate, CastOrigin, GateKept};
 pub use live::{
     LIVE_BLOCK, LIVE_SYMBOL, LiveConfig, LiveEvent, LiveReceiver, LiveSender, LiveSymbol,
@@ -37,13 +37,14 @@ pub use live::{
 };
 pub use member::CastMember;
 pub use packet::{
-    CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip,
-    Planned,
+    CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming,
+    MemberRoundTrip, Planned,
 };
 pub use receipt::ReceiptBook;
 pub use receiver::{CastBlock, CastReceiver};
 pub use sender::{CastSender, CastTransmit};
 pub use shape::{CastShape, CastShapeError};
-pub use wire::{CastWireError, SYMBOL_HEADER, decode_receipt, decode_report, decode_state};
+pub use wire::{CastWireError, SYMBOL_HEADER, SYMBOL_TIMING};
 pub use wire::{decode_live_symbol, encode_live_symbol};
+pub use wire::{decode_receipt, decode_report, decode_state};
 pub use wire::{decode_symbol, encode_receipt, encode_report, encode_state, encode_symbol};

@@ -1,5 +1,7 @@
 use bytes::Bytes;
 
+use super::config::CastLaw;
+
 /// A symbol for the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CastSymbol {
@@ -10,8 +12,19 @@ pub struct CastSymbol {
     pub block: u32,
     /// The symbol.
     pub esi: u32,
+    /// When it left, for receivers that find out what their paths carry.
+    pub timing: Option<CastTiming>,
     /// Its bytes.
     pub data: Bytes,
+}
+
+/// When a symbol left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CastTiming {
+    /// Microseconds of the sender's clock, modulo 2³².
+    pub sent: u32,
+    /// Bytes with headers that left in a second then.
+    pub pace: u32,
 }
 
 /// What the sender tells the group about itself.
@@ -23,8 +36,8 @@ pub struct CastState {
     pub pass: u32,
     /// Whether nothing is left to send.
     pub idle: bool,
-    /// Whether the rate follows what receivers say of their loss events.
-    pub adapts: bool,
+    /// The law by which the rate follows what receivers say, if it does.
+    pub law: Option<CastLaw>,
     /// Bytes of symbols a second.
     pub rate: u64,
     /// Receivers that are not done.
@@ -37,6 +50,8 @@ pub struct CastState {
     pub status_every: u32,
     /// The receiver whose path bounds the rate: it reports every round trip.
     pub limiting: Option<u32>,
+    /// By [`CastLaw::Auto`] whether that receiver keeps up with flows that fill its queue.
+    pub friendly: bool,
     /// How many of the planned repairs come before anything else. The others are for stragglers
     /// and come last.
     pub soon: u32,
@@ -77,6 +92,10 @@ pub struct CastReport {
     pub loss_events: u32,
     /// Bytes that it receives a second, with headers.
     pub received: u64,
+    /// By [`CastLaw::Auto`] bytes with headers that may be sent in a second; 0 if it cannot tell.
+    pub allowed: u64,
+    /// Whether it keeps up with flows that fill the queue.
+    pub friendly: bool,
     /// The number of the newest packet that came.
     pub newest: u64,
     /// The microseconds since it came.

@@ -7,12 +7,13 @@ use fontis_base::{Duration, IntervalSet, Stream, Time};
 use fontis_codes::{BlockDecoder, DecodeJob, Decoded};
 
 use super::backoff::backoff;
-use super::config::CastReceiverConfig;
+use super::config::{CastLaw, CastReceiverConfig};
 use super::group_rate::HEADERS;
 use super::loss::FadingLoss;
-use super::packet::{CastNeed, CastReport, CastState, CastSymbol};
+use super::packet::{CastNeed, CastReport, CastState, CastSymbol, CastTiming};
 use super::shape::CastShape;
 use crate::rate::tfrc::{self, TfrcArrival, TfrcConfig, TfrcReceiver};
+use crate::rate::{PathArrival, ReceivingRate};
 
 /// Reports that say that all is there: one may be lost. Of many receivers none sends any; a sender
 /// hears it when they leave.
@@ -22,6 +23,14 @@ const FEW: u32 = 32;
 /// Reports on the rate in a row that the sender did not follow, as far as they count: a least rate
 /// may keep it from that.
 const MOST_UNHEEDED: u32 = 6;
+/// The least time between two reports on a rate that the receiver finds out itself.
+const REPORTS_APART: Duration = Duration::from_millis(10);
+/// It says sooner what differs by more than this share, after this time.
+const CHANGED: f64 = 0.1;
+const ANEW: Duration = Duration::from_millis(3);
+/// Whoever finds that out speaks if it allows less than this share of what is sent: what it finds
+/// varies by chance.
+const LESS: f64 = 0.93;
 /// The longest round trip that is believed, in microseconds.
 const LONGEST: u32 = 10_000_000;
 
@@ -83,6 +92,10 @@ pub struct CastReceiver {
     rate_hold: Time,
     /// How many those are.
     unheeded: u32,
+    /// What the path carries, if the sender's rate follows that.
+    path: Option<Box<ReceivingRate>>,
+    /// What it was said to carry.
+    said: f64,
 }
 
 impl CastReceiver {
@@ -115,6 +128,8 @@ impl CastReceiver {
             rate_at: Time::MAX,
             rate_hold: Time::ZERO,
             unheeded: 0,
+            path: None,
+            said: 0.0,
         }
     }
 
@@ -138,20 +153,24 @@ impl CastReceiver {
 
     /// Takes packet `number` of the group, a symbol.
     pub fn symbol(&mut self, number: u64, symbol: &CastSymbol, now: Time) {
-        let CastSymbol { visit, block, esi, ref data } = *symbol;
-        self.came(number, now);
+        let CastSymbol { visit, block, esi, timing, ref data } = *symbol;
+        self.came(number, timing, now);
         self.visited(visit, Some(block), now);
         self.add(visit, block, esi, data);
     }
 
     /// Takes packet `number` of the group, a state.
     pub fn state(&mut self, number: u64, state: CastState, now: Time) {
-        self.came(number, now);
+        self.came(number, None, now);
         if self.state_at.is_some_and(|newest| number < newest) {
             return;
         }
         if let Some(own) = state.round_trips.iter().find(|one| one.member == self.member) {
-            self.round_trip = Some(Duration::from_micros(u64::from(own.round_trip.min(LONGEST))));
+            let round_trip = Duration::from_micros(u64::from(own.round_trip.min(LONGEST)));
+            self.round_trip = Some(round_trip);
+            if let Some(path) = &mut self.path {
+                path.measured(round_trip);
+            }
         }
         self.plan_status(&state, now);
         self.state_at = Some(number);
@@ -159,6 +178,13 @@ impl CastReceiver {
         let is_same = state.rate == self.state.rate && state.limiting == self.state.limiting;
         if state.rate < self.state.rate || state.limiting == Some(self.member) {
             self.unheeded = 0;
+        }
+        if let Some(path) = &mut self.path {
+            let other = state.limiting.is_some_and(|member| member != self.member);
+            path.set_receivers(state.members, other.then_some(state.friendly));
+            if self.round_trip.is_none() {
+                path.measured(Duration::from_micros(u64::from(state.round_trip.min(LONGEST))));
+            }
         }
         let was_last = self.is_last();
         self.state = state;
@@ -196,7 +222,7 @@ impl CastReceiver {
 
     /// Takes packet `number` of the group, which says nothing about the object.
     pub fn arrived(&mut self, number: u64, now: Time) {
-        self.came(number, now);
+        self.came(number, None, now);
     }
 
     /// Forgets all that packets said but for what the sender has signed: some were forged.
@@ -206,21 +232,28 @@ impl CastReceiver {
         self.jobs.clear();
         self.loss = FadingLoss::default();
         self.losses = TfrcReceiver::new(TfrcConfig::default());
+        self.path = None;
         (self.newest, self.visiting) = (None, None);
         self.newest_visit = self.state.visit;
         (self.report_at, self.rate_at) = (None, Time::MAX);
     }
 
     /// Counts a packet.
-    fn came(&mut self, number: u64, now: Time) {
+    fn came(&mut self, number: u64, timing: Option<CastTiming>, now: Time) {
         self.loss.came(number);
         if self.newest.is_none_or(|(newest, _)| number > newest) {
             self.newest = Some((number, now));
         }
-        if !self.state.adapts {
+        let bytes = u32::from(self.shape.symbol_size()) + HEADERS;
+        // The first symbols tell much, and the first state may be lost.
+        if self.state.law == Some(CastLaw::Auto) || timing.is_some() {
+            let path = self.path.get_or_insert_default();
+            let sent = timing.map(|timing| (timing.sent, timing.pace));
+            path.came(PathArrival { number, bytes, sent }, self.loss.mean_run(), now);
+        }
+        if self.state.law.is_none() {
             return;
         }
-        let bytes = u32::from(self.shape.symbol_size()) + HEADERS;
         let rtt = Some(self.rtt());
         self.losses.handle(number, TfrcArrival { at: now, bytes, rtt, ..TfrcArrival::default() });
         if self.losses.due() <= now {
@@ -230,8 +263,12 @@ impl CastReceiver {
         self.plan_rate(now);
     }
 
-    /// The rate that the loss events allow (RFC 4654, section 2.1) as a part of the sender's.
+    /// The rate that the path is found to carry, or that the loss events allow (RFC 4654, section
+    /// 2.1), as a part of the sender's.
     fn allowed(&self, now: Time) -> f64 {
+        if let Some(path) = &self.path {
+            return path.allowed().map_or(f64::INFINITY, |allowed| allowed / path.pace().max(1.0));
+        }
         let losses = self.losses.loss_event_rate(now);
         if losses <= 0.0 {
             return f64::INFINITY;
@@ -248,16 +285,23 @@ impl CastReceiver {
     /// 2.5), if the loss events allow less than the rate, or if nobody bounds it and it grows with
     /// what arrives.
     fn plan_rate(&mut self, now: Time) {
-        if self.rate_at < Time::MAX {
+        if self.state.limiting == Some(self.member) {
+            let changed = self
+                .path
+                .as_ref()
+                .and_then(|path| path.allowed())
+                .is_some_and(|new| (new - self.said).abs() > CHANGED * self.said);
+            let hold =
+                if changed { self.reported_at.unwrap_or(now) + ANEW } else { self.rate_hold };
+            self.rate_at = now.max(hold);
             return;
         }
-        if self.state.limiting == Some(self.member) {
-            self.rate_at = now.max(self.rate_hold);
+        if self.rate_at < Time::MAX {
             return;
         }
         let arriving = self.losses.rate() / (self.state.rate as f64).max(1.0);
         let part = match self.allowed(now) {
-            allowed if allowed < 1.0 => allowed,
+            allowed if allowed < 1.0 && (allowed < LESS || self.path.is_none()) => allowed,
             _ if self.state.limiting.is_none() => arriving.min(1.0),
             _ => return,
         };
@@ -440,6 +484,7 @@ impl CastReceiver {
 
     fn report(&mut self, now: Time, needs: Vec<CastNeed>) -> CastReport {
         self.rate_hold = match self.state.limiting == Some(self.member) {
+            true if self.path.is_some() => now + (self.rtt() / 2).max(REPORTS_APART),
             true => now + self.rtt(),
             false => now + (self.rtt() + Duration::from_millis(20)) * (1 << self.unheeded),
         };
@@ -463,6 +508,7 @@ impl CastReceiver {
             self.status_at = now + round_trip * 2 + Duration::from_millis(100);
         }
         self.sequence += 1;
+        self.said = self.path.as_ref().and_then(|path| path.allowed()).unwrap_or(0.0);
         let (newest, came) = self.newest.unwrap_or((0, now));
         CastReport {
             sequence: self.sequence,
@@ -470,6 +516,8 @@ impl CastReceiver {
             loss: (self.loss.share() * 1e6) as u32,
             loss_events: (self.losses.loss_event_rate(now) * 1e6).min(1e6) as u32,
             received: self.losses.rate() as u64,
+            allowed: self.said as u64,
+            friendly: self.path.as_ref().is_some_and(|path| path.is_friendly()),
             newest,
             held: now.since(came).as_micros().min(u64::from(u32::MAX)) as u32,
             is_done: self.is_complete(),

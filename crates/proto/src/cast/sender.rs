@@ -1,13 +1,13 @@
 use fontis_base::{Duration, Rate, Serializer, Time};
 
 use super::agenda::{Agenda, Turn, Whose};
-use super::config::CastConfig;
+use super::config::{CastConfig, CastLaw};
 use super::departures::Departures;
 use super::group::Group;
-use super::group_rate::GroupRate;
+use super::group_rate::{GroupRate, TRAIN};
 use super::loss::symbols_to_send;
 use super::member::CastMember;
-use super::packet::{CastReport, CastState};
+use super::packet::{CastReport, CastState, CastTiming};
 use super::shape::CastShape;
 
 /// The next packet for the group.
@@ -21,6 +21,8 @@ pub enum CastTransmit {
         block: u32,
         /// The symbol.
         esi: u32,
+        /// When it leaves, if receivers are to find out what their paths carry.
+        timing: Option<CastTiming>,
     },
     /// The sender's state.
     State(CastState),
@@ -41,6 +43,10 @@ const CATCH_UP: Duration = Duration::from_millis(10);
 /// The longest visit of a block for stragglers only, and the fewest symbols of it.
 const STRAGGLERS_TURN: Duration = Duration::from_millis(20);
 const LEAST_TURN: u64 = 64;
+/// A visit's number has 31 bits.
+const MOST_VISITS: u32 = 1 << 31;
+/// The time between two trains.
+const TRAIN_EVERY: Duration = Duration::from_secs(10);
 /// The least time between two states.
 const STATE_LEAST: Duration = Duration::from_millis(20);
 
@@ -64,13 +70,16 @@ pub struct CastSender {
     round_trip: Duration,
     sent: u64,
     has_started: bool,
+    /// Symbols that leave back to back, and when the next do so.
+    train: u32,
+    train_at: Time,
 }
 
 impl CastSender {
     /// A sender of what `shape` says; no symbol leaves before [`start`](Self::start), and nothing
     /// while nobody is there.
     pub fn new(config: CastConfig, shape: CastShape) -> Self {
-        let rate = GroupRate::new(config.rate, shape.symbol_size());
+        let rate = GroupRate::new(config.rate, shape.symbol_size(), config.first_round_trip);
         Self {
             agenda: Agenda::new(shape),
             group: Group::new(config.first_round_trip, config.report_share, shape.all_symbols()),
@@ -85,6 +94,8 @@ impl CastSender {
             round_trip: config.first_round_trip,
             sent: 0,
             has_started: false,
+            train: 0,
+            train_at: Time::ZERO,
             config,
             shape,
         }
@@ -192,6 +203,7 @@ impl CastSender {
     pub fn timeout(&self) -> Time {
         let state = if self.group.is_empty() { Time::MAX } else { self.state_at };
         match self.is_sending() {
+            true if self.train > 0 => Time::ZERO,
             true => state.min(self.pacer.free_at()),
             false => state,
         }
@@ -213,7 +225,7 @@ impl CastSender {
             return None;
         }
         if self.is_sending() {
-            if self.rate.adapts() {
+            if self.rate.law().is_some() {
                 self.rate.pass(now, self.round_trip, || self.group.open());
                 self.pacer.set_rate(self.rate.rate());
             }
@@ -224,15 +236,22 @@ impl CastSender {
         if self.state_at <= now {
             return Some(CastTransmit::State(self.state(now)));
         }
-        if self.pacer.free_at() > now {
+        if self.pacer.free_at() > now && self.train == 0 {
             return None;
         }
         let (turn, done) = self.current?;
+        if self.train_at <= now && self.rate.law() == Some(CastLaw::Auto) {
+            (self.train, self.train_at) = (TRAIN, now + TRAIN_EVERY);
+        }
         let esi = self.agenda.symbol(turn, done);
         let visit = self.visits - 1;
-        // A driver that wakes up late makes up for it, within bounds.
-        let late = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
-        self.pacer.send(self.pacer.free_at().max(late), u64::from(self.shape.symbol_size()));
+        if self.train > 0 {
+            self.train -= 1;
+        } else {
+            // A driver that wakes up late makes up for it, within bounds.
+            let late = Time::from_nanos(now.as_nanos().saturating_sub(CATCH_UP.as_nanos()));
+            self.pacer.send(self.pacer.free_at().max(late), u64::from(self.shape.symbol_size()));
+        }
         self.sent += 1;
         self.current = (done + 1 < turn.count).then_some((turn, done + 1));
         if self.current.is_none() && self.agenda.is_empty() {
@@ -240,14 +259,14 @@ impl CastSender {
             self.idle_states = 0;
             self.state_at = now;
         }
-        Some(CastTransmit::Symbol { visit, block: turn.block, esi })
+        Some(CastTransmit::Symbol { visit, block: turn.block, esi, timing: self.rate.timing(now) })
     }
 
     /// Whether symbols are to leave: to anybody who is not done.
     fn is_sending(&self) -> bool {
         // Visits have numbers for years of repairs; after the last one nothing more is sent.
         !self.group.is_done()
-            && self.visits < u32::MAX
+            && self.visits < MOST_VISITS
             && self.has_started
             && (self.current.is_some() || !self.agenda.is_empty())
     }
@@ -295,8 +314,9 @@ impl CastSender {
             round_trip: timing.round_trip,
             report_every: timing.report_every,
             status_every: timing.status_every,
-            adapts: self.rate.adapts(),
+            law: self.rate.law(),
             limiting: self.rate.limiting(),
+            friendly: self.rate.is_friendly(),
             soon: self.agenda.repairs() as u32,
             planned: self.agenda.planned(MOST_PLANNED),
             round_trips: self.group.take_round_trips(),

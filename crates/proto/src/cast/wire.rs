@@ -4,15 +4,19 @@
 use bytes::{Buf, BufMut, Bytes};
 use thiserror::Error;
 
+use super::config::CastLaw;
 use super::live::{LiveSymbol, live_shape};
 use super::packet::{
-    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming, MemberRoundTrip, Planned,
 };
 use super::receipt::MOST_DIGESTS;
 use crate::wire::{take_varint, varint};
 
-/// Bytes before a symbol: visit, block and ESI.
+/// Bytes before a symbol that has no timing: visit, block and ESI.
 pub const SYMBOL_HEADER: usize = 11;
+/// Bytes of a symbol's timing, and the bit of its visit that says that they follow.
+pub const SYMBOL_TIMING: usize = 8;
+const IS_TIMED: u32 = 1 << 31;
 /// Bytes before a symbol of a stream.
 const LIVE_HEADER: usize = 16;
 const MOST_PLANNED: u64 = 256;
@@ -33,10 +37,14 @@ pub enum CastWireError {
 
 /// Writes a symbol.
 pub fn encode_symbol(symbol: &CastSymbol, out: &mut impl BufMut) {
-    out.put_u32(symbol.visit);
+    out.put_u32(symbol.visit | if symbol.timing.is_some() { IS_TIMED } else { 0 });
     out.put_u32(symbol.block);
     // RFC 6330: an ESI has 24 bits.
     out.put_uint(u64::from(symbol.esi), 3);
+    if let Some(CastTiming { sent, pace }) = symbol.timing {
+        out.put_u32(sent);
+        out.put_u32(pace);
+    }
     out.put_slice(&symbol.data);
 }
 
@@ -46,7 +54,12 @@ pub fn decode_symbol(mut bytes: Bytes) -> Result<CastSymbol, CastWireError> {
         return Err(CastWireError::Length("symbol"));
     }
     let (visit, block, esi) = (bytes.get_u32(), bytes.get_u32(), bytes.get_uint(3) as u32);
-    Ok(CastSymbol { visit, block, esi, data: bytes })
+    let timing = match visit & IS_TIMED {
+        0 => None,
+        _ if bytes.len() < SYMBOL_TIMING => return Err(CastWireError::Length("symbol")),
+        _ => Some(CastTiming { sent: bytes.get_u32(), pace: bytes.get_u32() }),
+    };
+    Ok(CastSymbol { visit: visit & !IS_TIMED, block, esi, timing, data: bytes })
 }
 
 /// Writes a symbol of a stream.
@@ -79,12 +92,17 @@ pub fn encode_state(state: &CastState, out: &mut impl BufMut) {
         put(out, u64::from(value));
     }
     out.put_u8(u8::from(state.idle));
-    out.put_u8(u8::from(state.adapts));
+    out.put_u8(match state.law {
+        None => 0,
+        Some(CastLaw::Tfmcc) => 1,
+        Some(CastLaw::Auto) => 2,
+    });
     put(out, state.rate);
     for value in [state.members, state.round_trip, state.report_every, state.status_every] {
         put(out, u64::from(value));
     }
     put(out, state.limiting.map_or(0, |member| u64::from(member) + 1));
+    out.put_u8(u8::from(state.friendly));
     put(out, u64::from(state.soon));
     put(out, state.planned.len() as u64);
     for Planned { block, count } in &state.planned {
@@ -103,7 +121,12 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
     let from = &mut bytes;
     let (visit, pass) = (small(from, "visit")?, small(from, "pass")?);
     let idle = flag(from, "idle")?;
-    let adapts = flag(from, "adapts")?;
+    let law = match from.try_get_u8().map_err(|_| CastWireError::Length("law"))? {
+        0 => None,
+        1 => Some(CastLaw::Tfmcc),
+        2 => Some(CastLaw::Auto),
+        _ => return Err(CastWireError::Range("law")),
+    };
     let rate = take(from, "rate")?;
     let (members, round_trip) = (small(from, "members")?, small(from, "round trip")?);
     let (report_every, status_every) = (small(from, "interval")?, small(from, "interval")?);
@@ -111,6 +134,7 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
         0 => None,
         member => Some(u32::try_from(member - 1).map_err(|_| CastWireError::Range("limiting"))?),
     };
+    let friendly = flag(from, "friendly")?;
     let soon = small(from, "soon")?;
     let mut planned = Vec::new();
     for _ in 0..count(from, MOST_PLANNED, "planned")? {
@@ -126,13 +150,14 @@ pub fn decode_state(mut bytes: Bytes) -> Result<CastState, CastWireError> {
         visit,
         pass,
         idle,
-        adapts,
+        law,
         rate,
         members,
         round_trip,
         report_every,
         status_every,
         limiting,
+        friendly,
         soon,
         planned,
         round_trips,
@@ -145,6 +170,8 @@ pub fn encode_report(report: &CastReport, out: &mut impl BufMut) {
         put(out, u64::from(value));
     }
     put(out, report.received);
+    put(out, report.allowed);
+    out.put_u8(u8::from(report.friendly));
     put(out, report.newest);
     put(out, u64::from(report.held));
     out.put_u8(u8::from(report.is_done));
@@ -162,7 +189,8 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
     let from = &mut bytes;
     let (sequence, visit) = (small(from, "sequence")?, small(from, "visit")?);
     let (loss, loss_events) = (share(from, "loss")?, share(from, "loss events")?);
-    let received = take(from, "received")?;
+    let (received, allowed) = (take(from, "received")?, take(from, "allowed")?);
+    let friendly = flag(from, "friendly")?;
     let (newest, held) = (take(from, "newest")?, small(from, "held")?);
     let is_done = flag(from, "done")?;
     let lacking = take(from, "lacking")?;
@@ -178,6 +206,8 @@ pub fn decode_report(mut bytes: Bytes) -> Result<CastReport, CastWireError> {
         loss,
         loss_events,
         received,
+        allowed,
+        friendly,
         newest,
         held,
         is_done,

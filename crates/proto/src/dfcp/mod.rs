@@ -22,7 +22,6 @@ mod feedback;
 mod feedback_due;
 mod history;
 mod in_flight;
-mod jitter;
 mod left_out;
 mod message_run;
 mod over;

@@ -5,7 +5,6 @@ use super::config::KnownPath;
 use super::feedback::Feedback;
 use super::feedback_due::FeedbackDue;
 use super::history::{History, Late, Outcome, Sent, Untrue};
-use super::jitter::Jitter;
 use super::left_out::LeftOut;
 use super::pacer::Pacer;
 use super::peer_clock::PeerClock;
@@ -17,6 +16,7 @@ use super::trains::Trains;
 use crate::path_mtu::Mtu;
 use crate::rate::controller::RateController;
 use crate::rate::feedback::{FeedbackSummary, feedback_interval};
+use crate::rate::jitter::Jitter;
 use crate::rate::kind::RateKind;
 
 /// On paths shorter than this, a host's own pauses are longer than a round trip: they are no

@@ -22,7 +22,7 @@ use super::trial::Trial;
 const MIN_RATE: f64 = 12e3;
 /// The share of a rate that was carried before that is begun with, and the most.
 const OF_KNOWN: f64 = 0.5;
-const MOST_KNOWN: f64 = 1e9;
+const MOST_KNOWN: u64 = 1_000_000_000;
 /// Bytes that may be in flight before anything is heard of them.
 const FIRST_FLIGHT: u64 = 64 * 1500;
 /// Where nothing was delivered that anybody confirmed, silences that end so soon after each other,
@@ -142,6 +142,8 @@ pub struct Auto {
     part: f64,
     /// See [`Auto::drain_later`].
     later: u64,
+    /// See [`Auto::set_bystander`].
+    is_bystander: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -206,6 +208,7 @@ impl Auto {
             steered_at: Time::ZERO,
             part: 1.0,
             later: 0,
+            is_bystander: false,
         }
     }
 
@@ -246,7 +249,12 @@ impl Auto {
     /// and find out the rest.
     pub fn on_known_rate(&mut self, rate: Rate) {
         self.trial.knows_line(rate.as_bps() as f64);
-        self.rate = (rate.as_bps() as f64 * OF_KNOWN).clamp(MIN_RATE, MOST_KNOWN);
+        self.begin_at(rate.scale(OF_KNOWN).min(Rate::from_bps(MOST_KNOWN)));
+    }
+
+    /// Begins with this rate, and finds out the rest.
+    pub(super) fn begin_at(&mut self, rate: Rate) {
+        self.rate = (rate.as_bps() as f64).max(MIN_RATE);
         self.start.begin_at(self.rate);
     }
 
@@ -467,7 +475,7 @@ impl Auto {
         } else if self.start.is_on() && round.waiting {
             self.round.tally = Tally::default();
         } else if self.start.is_on() {
-            self.rate = self.start.grow(Growth {
+            let grown = self.start.grow(Growth {
                 now: sample.now,
                 rate: self.rate,
                 delivered: self.round.delivered,
@@ -476,6 +484,7 @@ impl Auto {
                 known_loss: self.random_loss,
                 window: self.delivery.is_current().then(|| delivery_window(sample)),
             });
+            self.rate = self.trial.bound(self.rate, grown);
         } else {
             // Near the rate at which a queue stood not long ago, small steps; far from it, ever
             // larger ones.
@@ -544,7 +553,8 @@ impl Auto {
             && self.drain.age(now) > DOUBT;
         let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
         let tries = self.tries_queue(sample, target);
-        if self.drain.is_due(sample, self.later) || doubtful || stands || tries {
+        let is_due = self.drain.is_due(sample, self.later) || doubtful || stands || tries;
+        if is_due && !self.is_bystander {
             self.stands = 0;
             let shortest = if doubtful && self.ledger.is_slow() {
                 1.0
@@ -576,15 +586,6 @@ impl Auto {
         } else {
             rate
         };
-    }
-
-    /// Whether packets that come slower than they were sent wait for a host and not for the path:
-    /// on a short path hosts pause for longer than a round trip takes, and a path that is slower
-    /// than its sender has a queue.
-    fn waits_for_hosts(&self, sample: &FeedbackSummary, target: f64) -> bool {
-        sample.min_rtt.as_secs_f64() < MIN_CONTROL_TIME
-            && self.queue < target / 4.0
-            && self.cautious == 0
     }
 }
 

@@ -85,6 +85,17 @@ impl Drain {
         self.watch.is_some()
     }
 
+    /// Whether all packets that tell what comes of the last one have come.
+    pub(super) fn is_told(&self, largest: u64) -> bool {
+        let end = self.watch.as_ref().and_then(|watch| watch.end);
+        end.is_some_and(|end| largest >= end)
+    }
+
+    /// What comes of the last one says nothing.
+    pub(super) fn forget(&mut self) {
+        self.watch = None;
+    }
+
     /// Whether this packet was sent during the last one.
     pub(super) const fn covers(&self, number: u64) -> bool {
         number >= self.packets.0 && number < self.packets.1

@@ -122,6 +122,8 @@ pub(super) struct LossLedger {
     faded_at: Time,
     /// See [`LossLedger::suppose`].
     supposed: Option<Supposed>,
+    /// By how much more evidence shows overload.
+    caution: f64,
 }
 
 /// A loss that is taken for the path's own on trial.
@@ -253,6 +255,18 @@ impl LossLedger {
         if since(self.calm_at) > period * 2 || since(self.visible_at) > period {
             self.halve();
             self.halved_at = sample.now;
+        }
+    }
+
+    /// Others bound what is sent: that no queue of the flow's own shows says nothing, and what was
+    /// proved before is not forgotten for it.
+    pub(super) fn stand_by(&mut self, now: Time) {
+        let passed = now.since(self.faded_at);
+        for at in [&mut self.calm_at, &mut self.visible_at, &mut self.halved_at] {
+            *at += passed;
+        }
+        for until in [&mut self.owns_until, &mut self.shows_until].into_iter().flatten() {
+            *until += passed;
         }
     }
 
@@ -425,6 +439,11 @@ impl LossLedger {
         self.window < FAST
     }
 
+    /// So many look for overload, and each of them is heard.
+    pub(super) fn set_watchers(&mut self, watchers: u32) {
+        self.caution = libm::log(f64::from(watchers.max(1)));
+    }
+
     /// The calm loss was found to be less.
     pub(super) fn refute(&mut self, loss: f64) {
         self.calm.lost = self.calm.lost.min(self.calm.packets * loss);
@@ -452,7 +471,7 @@ impl LossLedger {
             }
         }
         // Where more is lost there are more occasions for chance to look like evidence.
-        let enough = EVIDENCE + libm::log1p(OCCASIONS * proved * self.window);
+        let enough = EVIDENCE + self.caution + libm::log1p(OCCASIONS * proved * self.window);
         let shows = self.evidence.iter().any(|evidence| *evidence > enough);
         if shows {
             self.evidence = [0.0; 3];

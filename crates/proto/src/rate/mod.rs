@@ -5,7 +5,8 @@
 //! bytes in flight. [`Auto`] is the default, [`Friendly`] keeps to what CUBIC would take,
 //! [`RateKind::Fixed`] holds a rate, [`RateKind::Greedy`] sends as fast as the host can, as the
 //! published protocol does. [`tfrc`] is TCP-Friendly Rate Control, which has a receiver of
-//! its own; a [`reorder`] buffer hides reordering from that.
+//! its own; a [`reorder`] buffer hides reordering from that. A [`ReceivingRate`] is [`Auto`] where
+//! the packets arrive.
 //!
 //! Controllers may use [congestion control](crate::congestion); none depends on a transport.
 
@@ -18,10 +19,12 @@ mod drain;
 pub(crate) mod feedback;
 mod floor;
 mod friendly;
+pub(crate) mod jitter;
 pub(crate) mod kind;
 mod ledger;
 mod loss_test;
 mod modest;
+mod receiving;
 pub mod reorder;
 mod rival;
 pub(crate) mod shared;
@@ -37,4 +40,5 @@ pub use controller::RateController;
 pub use feedback::{FeedbackSummary, feedback_interval};
 pub use friendly::Friendly;
 pub use kind::RateKind;
+pub use receiving::{PathArrival, ReceivingRate};
 pub use state::RateState;

@@ -78,7 +78,7 @@ impl Rival {
     }
 
     /// Others are kept up with, from this rate on.
-    fn begin(&mut self, sample: &FeedbackSummary, rate: f64) {
+    pub(super) fn begin(&mut self, sample: &FeedbackSummary, rate: f64) {
         (self.stayed_at, self.robbed) = (None, 0);
         let bytes = rate / 8.0 * sample.srtt.as_secs_f64();
         self.window = Some(FeedbackWindow::avoiding(bytes as u64, sample));

@@ -11,6 +11,10 @@ const WAIT: (Duration, u64) = (Duration::from_secs(1), 10);
 const MOST_FAILURES: u32 = 4;
 /// The same after a test has shown that less is lost when less is sent.
 const REFUTED: (Duration, u64) = (Duration::from_secs(30), 100);
+/// The share of the bottleneck's rate from which on a trial grows gently, and by how much in a
+/// round.
+const NEAR: f64 = 0.9;
+const GENTLE: f64 = 1.15;
 /// How long one lasts at most.
 const SPAN: (Duration, u64) = (Duration::from_secs(10), 80);
 
@@ -58,6 +62,15 @@ impl Trial {
     /// The bottleneck's rate, in bits per second, if it is known.
     pub(super) const fn line(&self) -> Option<f64> {
         self.line
+    }
+
+    /// What a rate in bits per second may grow to that would grow to `grown`: near the bottleneck's
+    /// rate gently, so that a queue shows before it is too long.
+    pub(super) fn bound(&self, rate: f64, grown: f64) -> f64 {
+        match self.line.filter(|_| self.is_on()) {
+            Some(line) => grown.min((NEAR * line).max(GENTLE * rate)),
+            None => grown,
+        }
     }
 
     /// Whether one is under way.

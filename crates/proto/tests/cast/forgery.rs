@@ -96,7 +96,12 @@ impl Play {
         let data = Bytes::from(vec![0xee; usize::from(SYMBOL)]);
         let (visit, esi) = (self.stream.below(9) as u32, self.stream.below(90) as u32);
         self.outcome.forged += 1;
-        self.take(number, Says::Symbol(CastSymbol { visit, block, esi, data }), FORGER, at);
+        self.take(
+            number,
+            Says::Symbol(CastSymbol { visit, block, esi, timing: None, data }),
+            FORGER,
+            at,
+        );
     }
 }
 
@@ -134,9 +139,9 @@ fn play(blocks: u32, loss: f64, evil: f64, seed: u64) -> Outcome {
         while let Some((number, transmit)) = sender.poll(now) {
             let says = match transmit {
                 CastTransmit::State(state) => Says::State(state),
-                CastTransmit::Symbol { visit, block, esi } => {
+                CastTransmit::Symbol { visit, block, esi, timing } => {
                     let data = play.encoders[block as usize].symbol(esi).unwrap();
-                    Says::Symbol(CastSymbol { visit, block, esi, data })
+                    Says::Symbol(CastSymbol { visit, block, esi, timing, data })
                 }
             };
             book.note(number, digest(number, &says), RATE, now);

@@ -33,7 +33,7 @@ fn send(shape: CastShape, config: CarouselConfig, loss: f64, from: u64, seed: u6
             if !comes || !has_heard {
                 continue;
             }
-            let symbol = CastSymbol { visit, block, esi, data: Bytes::new() };
+            let symbol = CastSymbol { visit, block, esi, timing: None, data: Bytes::new() };
             receiver.symbol(number, &symbol, now);
             while let Some((block, job)) = receiver.take_job() {
                 if receiver.decoded(block, job.run()).is_some() {

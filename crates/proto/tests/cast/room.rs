@@ -40,7 +40,7 @@ impl Way {
 
 enum Event {
     Join(usize),
-    Symbol(usize, u64, u32, u32, u32),
+    Symbol(usize, u64, CastSymbol),
     State(usize, u64, CastState),
     Report(usize, CastReport),
     Leave(usize),
@@ -161,9 +161,8 @@ impl Room<'_> {
                 self.sender.start(now);
             }
             Event::Symbol(i, ..) if self.ways[i].lies => {}
-            Event::Symbol(i, number, visit, block, esi) => {
-                let data = Bytes::new();
-                self.receivers[i].symbol(number, &CastSymbol { visit, block, esi, data }, now);
+            Event::Symbol(i, number, symbol) => {
+                self.receivers[i].symbol(number, &symbol, now);
                 self.receive(i, now);
             }
             Event::State(i, _, state) if self.ways[i].lies => {
@@ -229,8 +228,11 @@ impl Room<'_> {
                     continue;
                 }
                 let event = match &transmit {
-                    CastTransmit::Symbol { visit, block, esi } => {
-                        Event::Symbol(*i, number, *visit, *block, *esi)
+                    CastTransmit::Symbol { visit, block, esi, timing } => {
+                        let (visit, block, esi) = (*visit, *block, *esi);
+                        let data = Bytes::new();
+                        let symbol = CastSymbol { visit, block, esi, timing: *timing, data };
+                        Event::Symbol(*i, number, symbol)
                     }
                     CastTransmit::State(state) => Event::State(*i, number, state.clone()),
                 };

@@ -1,7 +1,5 @@
-use fontis_base::{Rate, Time};
-
-use fontis_base::Duration;
-use fontis_proto::cast::CastRate;
+use fontis_base::{Duration, Rate, Stream, Time};
+use fontis_proto::cast::{CastLaw, CastRate};
 
 use super::room::{Outcome, SYMBOL, Way, cast, cast_object, cast_over};
 
@@ -78,7 +76,7 @@ fn who_has_a_worse_path_delays_nobody() {
 
 #[test]
 fn who_comes_late_loses_nothing_and_delays_nobody() {
-    let mut stream = fontis_base::Stream::new(seed(), "late");
+    let mut stream = Stream::new(seed(), "late");
     for _ in 0..2 {
         println!("seed {}", seed());
         let mut ways = vec![Way::lossy(0.01); 8];
@@ -111,7 +109,12 @@ fn who_lies_about_what_it_lacks_delays_nobody() {
     assert!(others(&lied) <= 1.12 * alone, "{} {alone}", others(&lied));
 }
 
-const FREE: CastRate = CastRate::Tfmcc { least: Rate::ZERO, most: Rate::MAX };
+/// TFMCC with a least rate.
+const fn tfmcc(least: Rate) -> CastRate {
+    CastRate::Adaptive { law: CastLaw::Tfmcc, least, most: Rate::MAX }
+}
+
+const FREE: CastRate = CastRate::by(CastLaw::Tfmcc);
 
 #[test]
 fn a_rate_that_follows_its_receivers_fills_a_link_and_does_not_flood_it() {
@@ -142,6 +145,43 @@ fn a_rate_that_follows_its_receivers_fills_a_link_and_does_not_flood_it() {
 }
 
 #[test]
+fn what_receivers_find_out_fills_a_lossy_path_and_floods_none() {
+    let runs = std::env::var("FONTIS_RUNS").ok().and_then(|text| text.parse().ok());
+    let log =
+        |stream: &mut Stream, least: f64, most: f64| least * (most / least).powf(stream.unit());
+    println!(
+        "| seed | receivers | Mbit/s | loss | rtt ms | of what is left | drops | symbols | reports |"
+    );
+    for seed in seed()..seed() + runs.unwrap_or(6) {
+        let mut stream = Stream::new(seed, "found out");
+        let receivers = log(&mut stream, 1.0, 60.99) as usize;
+        let mbps = log(&mut stream, 5.0, 100.0);
+        let loss = if stream.below(3) == 0 { 0.0 } else { 0.3 * stream.unit() };
+        let rtt = log(&mut stream, 10.0, 150.0);
+        let way = Way { delay: Duration::from_secs_f64(rtt / 2e3), ..Way::lossy(loss) };
+        let rate = Rate::from_bps((mbps * 1e6) as u64);
+        let queue = rate.bytes_in(way.delay * 2).max(20 * 1500);
+        let auto = CastRate::by(CastLaw::Auto);
+        let size = rate.bytes_in(Duration::from_secs(15));
+        let outcome =
+            cast_over(size, auto, Some((rate, queue)), &vec![way; receivers], seed, secs(200.0));
+        let symbols = outcome.symbols as f64;
+        let least = symbols * (f64::from(SYMBOL) + 81.0) * 8.0 / rate.as_bps() as f64;
+        let is_done = outcome.done.iter().all(Option::is_some);
+        let share = if is_done { least / outcome.last() } else { 0.0 };
+        println!(
+            "| {seed} | {receivers} | {mbps:.1} | {loss:.3} | {rtt:.0} | {share:.3} | {:.4} | {:.3} | {:.4} |",
+            outcome.dropped,
+            symbols / outcome.needed as f64,
+            outcome.feedback as f64 / symbols / f64::from(SYMBOL),
+        );
+        assert!(outcome.dropped < 0.02, "seed {seed}: {}", outcome.dropped);
+        // Where much is lost and packets are few, not all receivers can prove their losses.
+        assert!(loss > 0.12 || share > 0.6, "seed {seed}: {share}");
+    }
+}
+
+#[test]
 fn the_worst_receiver_bounds_the_rate_by_the_equation_unless_it_is_too_slow() {
     println!("seed {}", seed());
     let delay = Duration::from_millis(25);
@@ -154,7 +194,7 @@ fn the_worst_receiver_bounds_the_rate_by_the_equation_unless_it_is_too_slow() {
     println!("{mean:.2} Mbit/s");
     assert!((1.1..4.6).contains(&mean), "{mean}");
     // With 5 Mbit/s at least it is a straggler, and bounds nobody.
-    let least = CastRate::Tfmcc { least: Rate::from_mbps(5), most: Rate::MAX };
+    let least = tfmcc(Rate::from_mbps(5));
     let outcome = cast_over(1 << 30, least, None, &ways, seed(), end);
     let mean = outcome.symbols as f64 * f64::from(SYMBOL) * 8.0 / 40e6;
     println!("{mean:.2} Mbit/s, {} at the end", outcome.rate);
@@ -166,7 +206,7 @@ fn a_least_rate_holds_where_nobody_allows_as_much() {
     println!("seed {}", seed());
     // Each allows some 50 kbit/s.
     let ways = vec![Way { delay: Duration::from_millis(25), ..Way::lossy(0.25) }; 3];
-    let least = CastRate::Tfmcc { least: Rate::from_mbps(2), most: Rate::MAX };
+    let least = tfmcc(Rate::from_mbps(2));
     let outcome = cast_over(1 << 30, least, None, &ways, seed(), secs(40.0));
     let mean = outcome.symbols as f64 * f64::from(SYMBOL) * 8.0 / 40e6;
     println!("{mean:.2} Mbit/s, {} at the end", outcome.rate);

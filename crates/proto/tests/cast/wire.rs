@@ -1,8 +1,8 @@
 use bytes::Bytes;
 use fontis_proto::cast::{
-    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
-    decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
-    encode_state, encode_symbol,
+    CastLaw, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming, MemberRoundTrip,
+    Planned, decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt,
+    encode_report, encode_state, encode_symbol,
 };
 use proptest::prelude::*;
 
@@ -24,13 +24,14 @@ proptest! {
             visit: a,
             pass: b,
             idle: flags.0,
-            adapts: flags.1,
+            law: [None, Some(CastLaw::Tfmcc), Some(CastLaw::Auto)][(a % 3) as usize],
             rate: clock / 3,
             members: c,
             round_trip: d,
             report_every: e,
             status_every: f,
             limiting: flags.1.then_some(g),
+            friendly: flags.0,
             soon: a,
             planned: planned.collect(),
             round_trips: round_trips.collect(),
@@ -47,6 +48,8 @@ proptest! {
             loss: share,
             loss_events: share / 2,
             received: clock / 5,
+            allowed: clock / 6,
+            friendly: flags.0,
             newest: clock / 7,
             held: d,
             is_done: flags.1,
@@ -64,7 +67,8 @@ proptest! {
             prop_assert_eq!(decode_receipt(Bytes::from(bytes)), Ok(receipt));
         }
         let data = Bytes::from(vec![7; (e % 100) as usize]);
-        let symbol = CastSymbol { visit: a, block: b, esi: c % (1 << 24), data };
+        let timing = flags.0.then_some(CastTiming { sent: d, pace: e });
+        let symbol = CastSymbol { visit: a / 2, block: b, esi: c % (1 << 24), timing, data };
         let mut bytes = Vec::new();
         encode_symbol(&symbol, &mut bytes);
         prop_assert_eq!(decode_symbol(Bytes::from(bytes)), Ok(symbol));

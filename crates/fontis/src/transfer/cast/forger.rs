@@ -74,7 +74,7 @@ fn forge(invitation: &Invitation, seed: u64, stop: &AtomicBool) -> u64 {
                     GroupPacket::State(CastState { idle: true, members: 9999, ..state }, signature)
                 }
                 (4, _) => GroupPacket::State(CastState::default(), [7; 64]),
-                _ => GroupPacket::Symbol(CastSymbol { visit: 1, block, esi, data }),
+                _ => GroupPacket::Symbol(CastSymbol { visit: 1, block, esi, timing: None, data }),
             };
             let mut bytes = Vec::new();
             match stream.below(6) {

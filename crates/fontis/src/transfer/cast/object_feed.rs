@@ -55,9 +55,10 @@ impl Feed for ObjectFeed {
         let Some((number, transmit)) = self.sender.poll(now) else { return Ok(None) };
         let packet = match transmit {
             CastTransmit::State(state) => Some(GroupPacket::state(id, number, state, key)),
-            CastTransmit::Symbol { visit, block, esi } => {
+            CastTransmit::Symbol { visit, block, esi, timing } => {
                 let symbol = self.blocks.symbol(block, esi).map_err(|error| error.to_string())?;
-                symbol.map(|data| GroupPacket::Symbol(CastSymbol { visit, block, esi, data }))
+                symbol
+                    .map(|data| GroupPacket::Symbol(CastSymbol { visit, block, esi, timing, data }))
             }
         };
         Ok(Some((number, packet)))

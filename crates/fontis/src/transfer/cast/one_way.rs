@@ -172,7 +172,16 @@ impl OneWaySender {
                         CarouselTransmit::Symbol { round: visit, block, esi } => {
                             let Some(data) = blocks.symbol(block, esi)? else { continue };
                             sent.fetch_add(1, Ordering::Relaxed);
-                            (false, GroupPacket::Symbol(CastSymbol { visit, block, esi, data }))
+                            (
+                                false,
+                                GroupPacket::Symbol(CastSymbol {
+                                    visit,
+                                    block,
+                                    esi,
+                                    timing: None,
+                                    data,
+                                }),
+                            )
                         }
                     };
                     // What nobody has vouched for must be vouched for before the end.

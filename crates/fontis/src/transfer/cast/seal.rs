@@ -315,7 +315,8 @@ mod tests {
     fn what_is_sealed_opens_and_what_was_touched_does_not() {
         let seal = GroupSeal::new([1; 8], &[2; 32]);
         let data = Bytes::from_static(b"symbol");
-        let packet = GroupPacket::Symbol(CastSymbol { visit: 1, block: 2, esi: 3, data });
+        let packet =
+            GroupPacket::Symbol(CastSymbol { visit: 1, block: 2, esi: 3, timing: None, data });
         let mut out = Vec::new();
         let digest = seal.seal(77, &packet, &mut out);
         let opened = Opened { number: 77, digest, packet };

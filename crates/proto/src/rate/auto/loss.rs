@@ -110,9 +110,22 @@ impl Auto {
         }
     }
 
+    /// So many receivers look for overload, and each of them is heard.
+    pub(in crate::rate) fn set_watchers(&mut self, watchers: u32) {
+        self.ledger.set_watchers(watchers);
+    }
+
+    /// Others bound what is sent: sending less tells nothing, and would cost them.
+    pub(in crate::rate) const fn set_bystander(&mut self, is_bystander: bool) {
+        self.is_bystander = is_bystander;
+    }
+
     /// Sends less for a round: `factor` of the rate at which packets were lost with probability
     /// `loss`.
     fn begin_test(&mut self, sample: &FeedbackSummary, loss: f64, factor: f64) {
+        if self.is_bystander {
+            return;
+        }
         // Calm packets are few at first: what they tell by chance must not seem to go away.
         let loss = (loss - self.ledger.deviation()).max(SOME_LOSS.min(loss));
         let delivered = self.delivered().unwrap_or(self.rate * (1.0 - loss));

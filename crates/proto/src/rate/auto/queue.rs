@@ -4,7 +4,7 @@ use super::super::drain::{self, Outcome};
 use super::super::feedback::FeedbackSummary;
 use super::super::ledger::LONGEST_CALM;
 use super::super::target::QueueTarget;
-use super::{Auto, PACKET, STANDING_ROUNDS};
+use super::{Auto, MIN_CONTROL_TIME, PACKET, STANDING_ROUNDS};
 
 /// A queue that is more than chance: as a share of its target, and of the round trip, or so many
 /// seconds.
@@ -73,11 +73,44 @@ impl Auto {
         }
         let packets = self.rate * sample.srtt.as_secs_f64() / PACKET;
         self.ledger.set_window(sample.now, packets);
+        if self.is_bystander {
+            self.ledger.stand_by(sample.now);
+        }
         let share = self.share() / PACKET;
         let (base, drain) = (&self.base, &self.drain);
         let waiting = |delay| base.waiting(delay).as_secs_f64();
         self.ledger.observe(sample, share, waiting, |number| drain.covers(number));
         self.look_for_queue(sample, visible);
+    }
+
+    /// Another receiver knows that others fill the queue, which is longer here than it should be:
+    /// they are kept up with from this rate in bits a second on.
+    pub(in crate::rate) fn keep_up(&mut self, sample: &FeedbackSummary, rate: f64) {
+        if !self.rival.is_on() && !self.start.is_on() && self.queue > self.queue_target() {
+            self.rival.begin(sample, rate);
+        }
+    }
+
+    /// Whether a packet was to be sent while the queue is emptied, and tells what comes of it.
+    pub(in crate::rate) fn is_watched(&self, number: u64) -> bool {
+        self.drain.is_watched() && self.drain.covers(number)
+    }
+
+    /// The queue was to be emptied, and all that tells what comes of it has come. If less was not
+    /// sent in fact, that is nothing.
+    pub(in crate::rate) fn judge_drain(&mut self, largest: u64, was_followed: bool) {
+        if self.drain.is_told(largest) && !was_followed {
+            self.drain.forget();
+        }
+    }
+
+    /// Whether packets that come slower than they were sent wait for a host and not for the path:
+    /// on a short path hosts pause for longer than a round trip takes, and a path that is slower
+    /// than its sender has a queue.
+    pub(super) fn waits_for_hosts(&self, sample: &FeedbackSummary, target: f64) -> bool {
+        sample.min_rtt.as_secs_f64() < MIN_CONTROL_TIME
+            && self.queue < target / 4.0
+            && self.cautious == 0
     }
 
     /// A bottleneck whose queue never shows may be full all the time.

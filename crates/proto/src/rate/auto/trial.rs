@@ -1,4 +1,4 @@
-use fontis_base::Duration;
+use fontis_base::{Duration, Rate};
 
 use super::super::feedback::FeedbackSummary;
 use super::super::loss_test::Tally;
@@ -12,6 +12,11 @@ const APART: f64 = 3.0;
 
 /// Losses that keep the flow small although no queue shows.
 impl Auto {
+    /// Packets that left back to back came at this rate.
+    pub(in crate::rate) fn knows_line(&mut self, line: Rate) {
+        self.trial.knows_line(line.as_bps() as f64);
+    }
+
     /// Begins a trial when it is time, and ends one that is decided.
     pub(super) fn continue_trial(&mut self, sample: &FeedbackSummary) {
         if self.ceiling.is_some() && !self.rival.is_on() {

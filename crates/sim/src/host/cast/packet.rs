@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes};
 use fontis_proto::cast::{
-    CastAnnouncement, CastReceipt, CastReport, CastState, CastSymbol, SYMBOL_HEADER,
+    CastAnnouncement, CastReceipt, CastReport, CastState, CastSymbol, SYMBOL_HEADER, SYMBOL_TIMING,
     decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
     encode_state, encode_symbol,
 };
@@ -59,8 +59,9 @@ impl CastPacket {
     pub fn size(&self) -> u32 {
         match self {
             // Symbols that are counted have no bytes.
-            Self::Group(_, CastWord::Symbol(_)) => {
-                UDP + GROUP + TAG + SYMBOL_HEADER as u32 + u32::from(SYMBOL_SIZE)
+            Self::Group(_, CastWord::Symbol(symbol)) => {
+                let timing = if symbol.timing.is_some() { SYMBOL_TIMING as u32 } else { 0 };
+                UDP + GROUP + TAG + SYMBOL_HEADER as u32 + timing + u32::from(SYMBOL_SIZE)
             }
             Self::Group(_, CastWord::Announcement(_)) => {
                 UDP + GROUP + TAG + ANNOUNCEMENT + SIGNATURE

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fontis_base::{Address, Duration, Ecn, Node, Packet, PacketId, Port, Rate, Time};
 use fontis_proto::cast::{
-    Carousel, CarouselConfig, CarouselTransmit, CastConfig, CastSender, CastSymbol, CastTransmit,
-    ReceiptBook,
+    Carousel, CarouselConfig, CarouselTransmit, CastConfig, CastSender, CastSymbol, CastTiming,
+    CastTransmit, ReceiptBook,
 };
 
 use crate::host::cast::layout::CastLayout;
@@ -141,7 +141,9 @@ impl CastSource {
                 if let Some((number, transmit)) = sender.poll(now) {
                     let word = match transmit {
                         CastTransmit::State(state) => CastWord::State(state),
-                        CastTransmit::Symbol { visit, block, esi } => symbol(visit, block, esi),
+                        CastTransmit::Symbol { visit, block, esi, timing } => {
+                            symbol(visit, block, esi, timing)
+                        }
                     };
                     self.say(number, word, now);
                 }
@@ -156,7 +158,7 @@ impl CastSource {
                             (CastWord::Announcement(state), state.is_end)
                         }
                         CarouselTransmit::Symbol { round, block, esi } => {
-                            (symbol(round, block, esi), false)
+                            (symbol(round, block, esi, None), false)
                         }
                     };
                     // What nobody has vouched for must be vouched for before the end.
@@ -202,8 +204,8 @@ fn next(number: &mut u64) -> u64 {
 }
 
 /// A symbol that is counted.
-const fn symbol(visit: u32, block: u32, esi: u32) -> CastWord {
-    CastWord::Symbol(CastSymbol { visit, block, esi, data: Bytes::new() })
+const fn symbol(visit: u32, block: u32, esi: u32, timing: Option<CastTiming>) -> CastWord {
+    CastWord::Symbol(CastSymbol { visit, block, esi, timing, data: Bytes::new() })
 }
 
 impl Node<Payload> for CastSource {

@@ -37,7 +37,7 @@ const MEMORY: f64 = 30.0;
 /// time as one that was sent long before it, the difference of their delays is none of queues. The
 /// paths of radios are so: they send again what was lost, and in bursts when it is their turn.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Jitter {
+pub(crate) struct Jitter {
     /// When the last packets were sent, and their one-way delays, in nanoseconds.
     recent: VecDeque<(u64, i64, i64)>,
     /// What the last windows showed, in nanoseconds, the oldest first.
@@ -53,7 +53,7 @@ pub(super) struct Jitter {
 impl Jitter {
     /// Takes a packet that a feedback reports: when it was sent, and its one-way delay, both in
     /// nanoseconds.
-    pub(super) fn observe(&mut self, number: u64, sent: i64, delay: i64) {
+    pub(crate) fn observe(&mut self, number: u64, sent: i64, delay: i64) {
         for (other, other_sent, other_delay) in &self.recent {
             let (apart, shorter) = if number > *other {
                 (sent.saturating_sub(*other_sent), other_delay.saturating_sub(delay))
@@ -75,7 +75,7 @@ impl Jitter {
     }
 
     /// Time has passed: a window may end.
-    pub(super) fn end_window(&mut self, now: Time, srtt: Duration) {
+    pub(crate) fn end_window(&mut self, now: Time, srtt: Duration) {
         let passed = now.since(self.since);
         if passed >= srtt.max(LEAST_WINDOW) {
             self.since = now;
@@ -103,7 +103,7 @@ impl Jitter {
     }
 
     /// The difference of delays that is usual; zero if it makes no difference.
-    pub(super) fn get(&self) -> Duration {
+    pub(crate) fn get(&self) -> Duration {
         let known = Duration::from_nanos(self.known as u64);
         if known < NEGLIGIBLE { Duration::ZERO } else { known }
     }
