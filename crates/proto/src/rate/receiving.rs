@@ -58,8 +58,8 @@ impl Train {
     fn line(&self, bytes: u32) -> Option<Rate> {
         let packets = self.last.0 - self.first.0;
         let passed = self.last.1.since(self.first.1);
-        let is_long = packets + 1 >= LONG && passed > Duration::ZERO;
-        is_long.then(|| Rate::from_bytes_over(packets * u64::from(bytes), passed))
+        let is_long = packets >= LONG - 1 && passed > Duration::ZERO;
+        is_long.then(|| Rate::from_bytes_over(packets.saturating_mul(u64::from(bytes)), passed))
     }
 }
 
@@ -139,7 +139,7 @@ impl ReceivingRate {
     pub fn came(&mut self, arrival: PathArrival, mean_run: f64, now: Time) {
         let PathArrival { number, bytes, sent } = arrival;
         self.end_silence(f64::from(bytes), now);
-        let next = self.newest.map_or(number, |(newest, _)| newest + 1);
+        let next = self.newest.map_or(number, |(newest, _)| newest.saturating_add(1));
         if number < next {
             // One that is late is none that is lost, if that is not decided yet.
             let Ok(at) = self.gaps.binary_search_by_key(&number, |(gap, _)| *gap) else { return };
@@ -182,8 +182,8 @@ impl ReceivingRate {
     fn take_delay(&mut self, number: u64, bytes: u32, (sent, pace): (u32, u32), now: Time) {
         // The clock of 32 bits goes on from where the newest packet left.
         let step = sent.wrapping_sub(self.sent as u32) as i32;
-        let left = if self.pace > 0.0 { self.sent + i64::from(step) } else { i64::from(sent) };
-        let left_ns = left * 1000;
+        let left = if self.pace > 0.0 { self.sent.wrapping_add(i64::from(step)) } else { i64::from(sent) };
+        let left_ns = left.wrapping_mul(1000);
         let delay = (now.as_nanos() as i64).wrapping_sub(left_ns);
         let is_watched = self.auto.is_watched(number);
         if is_watched {
@@ -208,11 +208,11 @@ impl ReceivingRate {
         let next = Train { left, first: (number, now), last: (number, now) };
         let train = self.train.get_or_insert(next);
         let since = left.saturating_sub(train.left).max(0) as f64 / 1e6;
-        let sent = number.saturating_sub(train.last.0) * u64::from(bytes);
+        let sent = number.saturating_sub(train.last.0) as f64 * f64::from(bytes);
         if number <= train.last.0 {
             return;
         }
-        if sent as f64 > FASTER * self.pace * since {
+        if sent > FASTER * self.pace * since {
             (train.left, train.last) = (left, (number, now));
             return;
         }
@@ -264,7 +264,7 @@ impl ReceivingRate {
         self.jitter.end_window(now, srtt);
         let jitter = self.jitter.get();
         while let Some((gap, since)) = self.gaps.front().copied()
-            && newest >= gap + BEHIND
+            && newest - gap >= BEHIND
             && now.since(since) >= jitter
         {
             self.decided.push((gap, false));
@@ -288,7 +288,7 @@ impl ReceivingRate {
             received_at: now,
             received_bytes: self.received_bytes,
             largest: newest,
-            next_number: newest + 1 + (on_way / packet) as u64,
+            next_number: newest.saturating_add(1 + (on_way / packet) as u64),
             decided,
             mean_burst: mean_run,
             train: None,
