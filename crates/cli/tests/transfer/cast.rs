@@ -65,7 +65,7 @@ fn who_comes_late_and_who_hears_nothing_has_everything_too() {
     // The one came by the group, the other by a connection.
     assert_eq!(done[1]["packets_received"], 0, "{done:?}");
     assert!(done[0]["packets_received"].as_u64() > Some(100), "{done:?}");
-    assert!(sent(&alone) < 1.01, "{alone}");
+    assert!(sent(&alone) < 1.1, "{alone}");
 }
 
 #[test]
