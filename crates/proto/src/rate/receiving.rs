@@ -182,7 +182,8 @@ impl ReceivingRate {
     fn take_delay(&mut self, number: u64, bytes: u32, (sent, pace): (u32, u32), now: Time) {
         // The clock of 32 bits goes on from where the newest packet left.
         let step = sent.wrapping_sub(self.sent as u32) as i32;
-        let left = if self.pace > 0.0 { self.sent.wrapping_add(i64::from(step)) } else { i64::from(sent) };
+        let left =
+            if self.pace > 0.0 { self.sent.wrapping_add(i64::from(step)) } else { i64::from(sent) };
         let left_ns = left.wrapping_mul(1000);
         let delay = (now.as_nanos() as i64).wrapping_sub(left_ns);
         let is_watched = self.auto.is_watched(number);
