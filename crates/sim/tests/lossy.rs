@@ -22,6 +22,14 @@ struct Path {
 }
 
 impl Path {
+    /// One that holds some fifteen packets to eighty.
+    fn of_few_packets(s: &mut Stream) -> Self {
+        let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+        let rate = between(5.0, 50.0);
+        let rtt = (between(15.0, LEAST) * 12.0 / rate).max(10.0);
+        Self { rate, rtt, loss: 0.3 * s.unit(), known: 0.0 }
+    }
+
     fn random(s: &mut Stream) -> Self {
         let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
         let rate = between(10.0, 200.0);
@@ -65,4 +73,20 @@ fn a_lone_flow_bears_any_loss_where_a_path_holds_eighty_packets() {
     assert!(mean > 0.75, "mean {mean}");
     // Those that hold a few more packets than the narrowest may need several trials.
     assert!(half as u64 * 8 <= runs, "{half} of {runs} have less than a half");
+}
+
+#[test]
+fn many_a_lone_flow_bears_much_loss_where_a_path_holds_few_packets() {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 8));
+    let mut sum = 0.0;
+    for seed in first..first + runs {
+        let path = Path::of_few_packets(&mut Stream::new(seed, "few packets"));
+        let share = path.share(seed);
+        println!("seed {seed}: {path:.3?}: {share:.3}");
+        sum += share;
+    }
+    // With none of its loss proved, a flow has a fifth and less.
+    let mean = sum / runs as f64;
+    println!("mean {mean:.3}");
+    assert!(mean > 0.45, "{mean}");
 }

@@ -549,7 +549,7 @@ impl Auto {
         let control_time = control_time(sample);
         let rounds = |rounds: f64| Duration::from_secs_f64(rounds * control_time);
         let doubtful = self.random_loss.is_some_and(|loss| loss > 0.01)
-            && self.ledger.wants_calm(sample)
+            && (self.ledger.wants_calm(sample) || self.ledger.wants_easing())
             && self.drain.age(now) > DOUBT;
         let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
         let tries = self.tries_queue(sample, target);

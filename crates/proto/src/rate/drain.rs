@@ -85,6 +85,11 @@ impl Drain {
         self.watch.is_some()
     }
 
+    /// The queueing delay before the last one, in seconds, while what comes of it is not known.
+    pub(super) fn queue(&self) -> f64 {
+        self.watch.as_ref().map_or(0.0, |watch| watch.queue)
+    }
+
     /// Whether all packets that tell what comes of the last one have come.
     pub(super) fn is_told(&self, largest: u64) -> bool {
         let end = self.watch.as_ref().and_then(|watch| watch.end);

@@ -51,6 +51,8 @@ const WINDOW_MEMORY: f64 = 3.0;
 /// after half a round trip's if those are more, half of what they told has been forgotten.
 const LEAST_EASED: f64 = 16.0;
 const EASED_MEMORY: f64 = 60.0;
+/// So many times as many will not be forgotten soon.
+const LASTING: f64 = 1.5;
 /// The excesses over the proved loss that two tests for overload look for: at least, and as a
 /// share. What finds a slight one is slow to find a great one.
 const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
@@ -376,6 +378,15 @@ impl LossLedger {
         {
             [self.calm, self.recent, self.eased] = before;
         }
+    }
+
+    /// Whether what was lost while all sent less is about to be forgotten, by a flow too slow to
+    /// have so much without that.
+    pub(super) fn wants_easing(&self) -> bool {
+        self.is_eased()
+            && self.is_slow()
+            && self.eased.packets < LASTING * LEAST_EASED
+            && self.calm.loss() > self.window / SLOW
     }
 
     /// Whether enough packets were sent while all who filled the queue sent less.

@@ -16,6 +16,8 @@ const GROWTH_MEMORY: f64 = 10.0;
 /// A flow that had no more packets in a round trip of late may be one of a crowd whose packets are
 /// few: those do not find their shares by the queue.
 const FEW: f64 = 24.0;
+/// So many packets of the bottleneck's rate make a queue.
+const QUEUE: f64 = 8.0;
 /// Beyond this round trip flows have not found their shares yet when two drains are over.
 const FAR: Duration = Duration::from_millis(250);
 
@@ -38,15 +40,19 @@ impl Auto {
             .min((VISIBLE.1 * sample.min_rtt.as_secs_f64()).max(VISIBLE.2));
         let base = &self.base;
         let queueing = |delay: i64| base.queueing(delay).as_secs_f64();
+        let before = self.drain.queue();
         let outcome = self.drain.outcome(sample, queueing, visible);
         if !self.drain.is_watched() {
             self.ledger.end_easing(outcome == Some(Outcome::Fell));
         }
-        if matches!(outcome, Some(Outcome::Stayed(_) | Outcome::Shared)) {
+        // A queue of a few packets comes and goes by chance.
+        let few = self.trial.line().map_or(0.0, |line| QUEUE * PACKET / line);
+        if matches!(outcome, Some(Outcome::Stayed(_) | Outcome::Shared)) && before >= few {
             // Others may be in the queue, or one may stand that does not show.
             self.trial.postpone(sample);
         }
         match outcome {
+            Some(Outcome::Stayed(_)) if before < few => {}
             Some(Outcome::Stayed(delay)) => {
                 self.base.accept(sample.now, delay);
                 self.queue = 0.0;
@@ -60,6 +66,7 @@ impl Auto {
             Some(Outcome::Shared) | None => {}
         }
         if let Some(outcome) = outcome
+            && (before >= few || outcome == Outcome::Fell)
             && sample.min_rtt < FAR
             // Not those of other paths of the same connection.
             && self.part >= 1.0
