@@ -63,7 +63,7 @@ pub(crate) struct Args {
     /// Content that leaves in a second, as in 50mbit, which gives way to nobody; or tfmcc, which
     /// shares the path to the slowest receiver fairly with TCP, and takes every loss for
     /// congestion; or auto, which takes there what fontis get would take, and finds out which loss
-    /// is the path's own. Fifty casts by auto over one link drop up to 3.9 %, where TCP drops 1.0 %
+    /// is the path's own. Fifty casts by auto over one link drop up to 2.9 %, where TCP drops 1.0 %
     #[arg(long, value_name = "RATE|auto|tfmcc", default_value = "tfmcc", value_parser = rate)]
     rate: CastRate,
     /// With auto and tfmcc, the least: a receiver that is slower has what it lacks later, and slows

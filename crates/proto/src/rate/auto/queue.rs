@@ -42,9 +42,6 @@ impl Auto {
         let queueing = |delay: i64| base.queueing(delay).as_secs_f64();
         let before = self.drain.queue();
         let outcome = self.drain.outcome(sample, queueing, visible);
-        if !self.drain.is_watched() {
-            self.ledger.end_easing(outcome == Some(Outcome::Fell));
-        }
         // A queue of a few packets comes and goes by chance.
         let few = self.trial.line().map_or(0.0, |line| QUEUE * PACKET / line);
         if matches!(outcome, Some(Outcome::Stayed(_) | Outcome::Shared)) && before >= few {
@@ -87,6 +84,10 @@ impl Auto {
         let (base, drain) = (&self.base, &self.drain);
         let waiting = |delay| base.waiting(delay).as_secs_f64();
         self.ledger.observe(sample, share, waiting, |number| drain.covers(number));
+        if !self.drain.is_watched() {
+            // What tells the outcome is what met the shortest queue.
+            self.ledger.end_easing(outcome == Some(Outcome::Fell));
+        }
         self.look_for_queue(sample, visible);
     }
 
