@@ -8,9 +8,10 @@ use fontis_base::{Duration, Rate, Time};
 use fontis_codes::Code;
 use fontis_proto::cast::{
     CastConfig, CastLaw, CastNeed, CastRate, CastReceiver, CastReceiverConfig, CastReport,
-    CastSender, CastShape, CastState, CastSymbol, CastTiming, CastTransmit, decode_report,
-    decode_state, encode_report, encode_state,
+    CastSender, CastShape, CastState, CastSymbol, CastTransmit, decode_report, decode_state,
+    encode_report, encode_state,
 };
+use fontis_proto::rate::PathDeparture;
 
 /// Packets that one moment may cause.
 const MAX_BURST: usize = 5_000;
@@ -85,7 +86,7 @@ impl Group {
                 let block = if field(4) == 255 { u32::MAX - block } else { block };
                 let esi = if field(4) == 254 { 0xff_ffff - esi } else { esi };
                 let (sent, pace) = (esi.wrapping_mul(visit), block.rotate_left(visit));
-                let timing = (what & 0x40 != 0).then_some(CastTiming { sent, pace });
+                let timing = (what & 0x40 != 0).then_some(PathDeparture { sent, pace });
                 self.symbol((visit, block, esi), timing, what & 0x80 != 0);
             }
             3 => self.now += Duration::from_micros(1 << (argument % 32)),
@@ -104,7 +105,7 @@ impl Group {
     fn symbol(
         &mut self,
         (visit, block, esi): (u32, u32, u32),
-        timing: Option<CastTiming>,
+        timing: Option<PathDeparture>,
         is_right: bool,
     ) {
         self.number = self.number.wrapping_add(1);

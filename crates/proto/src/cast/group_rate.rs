@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use fontis_base::{Duration, Rate, Time};
 
 use super::config::{CastLaw, CastRate};
-use super::packet::{CastReport, CastTiming};
-use crate::rate::tfrc;
+use super::packet::CastReport;
+use crate::rate::{PathDeparture, tfrc};
 
 /// Bytes of a packet's headers: IP, UDP, and those of the datagram.
 pub(super) const HEADERS: u32 = 28 + 45;
@@ -108,10 +108,10 @@ impl GroupRate {
     }
 
     /// What a symbol that leaves now says of itself.
-    pub(super) fn timing(&self, now: Time) -> Option<CastTiming> {
+    pub(super) fn timing(&self, now: Time) -> Option<PathDeparture> {
         let is_wanted = self.law() == Some(CastLaw::Auto);
         is_wanted
-            .then(|| CastTiming { sent: (now.as_nanos() / 1000) as u32, pace: self.rate as u32 })
+            .then(|| PathDeparture { sent: (now.as_nanos() / 1000) as u32, pace: self.rate as u32 })
     }
 
     /// The receiver that bounds the rate.

@@ -2,7 +2,7 @@
 const MEMORY: f64 = 4096.0;
 /// Packets in a row that were not lost one by one: the receiver was away. What it lacks says so
 /// already; its path is no worse for that.
-pub(super) const OUTAGE: u64 = 256;
+const OUTAGE: u64 = 256;
 
 /// The share of packets that are lost, of which old ones count less.
 #[derive(Clone, Copy, Debug, Default)]

@@ -37,8 +37,8 @@ pub use live::{
 };
 pub use member::CastMember;
 pub use packet::{
-    CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming,
-    MemberRoundTrip, Planned,
+    CastAnnouncement, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip,
+    Planned,
 };
 pub use receipt::ReceiptBook;
 pub use receiver::{CastBlock, CastReceiver};

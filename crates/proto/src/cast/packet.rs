@@ -1,6 +1,7 @@
 use bytes::Bytes;
 
 use super::config::CastLaw;
+use crate::rate::PathDeparture;
 
 /// A symbol for the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,18 +14,9 @@ pub struct CastSymbol {
     /// The symbol.
     pub esi: u32,
     /// When it left, for receivers that find out what their paths carry.
-    pub timing: Option<CastTiming>,
+    pub timing: Option<PathDeparture>,
     /// Its bytes.
     pub data: Bytes,
-}
-
-/// When a symbol left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CastTiming {
-    /// Microseconds of the sender's clock, modulo 2³².
-    pub sent: u32,
-    /// Bytes with headers that left in a second then.
-    pub pace: u32,
 }
 
 /// What the sender tells the group about itself.

@@ -10,10 +10,10 @@ use super::backoff::backoff;
 use super::config::{CastLaw, CastReceiverConfig};
 use super::group_rate::HEADERS;
 use super::loss::FadingLoss;
-use super::packet::{CastNeed, CastReport, CastState, CastSymbol, CastTiming};
+use super::packet::{CastNeed, CastReport, CastState, CastSymbol};
 use super::shape::CastShape;
 use crate::rate::tfrc::{self, TfrcArrival, TfrcConfig, TfrcReceiver};
-use crate::rate::{PathArrival, ReceivingRate};
+use crate::rate::{PathArrival, PathDeparture, ReceivingRate};
 
 /// Reports that say that all is there: one may be lost. Of many receivers none sends any; a sender
 /// hears it when they leave.
@@ -179,6 +179,10 @@ impl CastReceiver {
         if state.rate < self.state.rate || state.limiting == Some(self.member) {
             self.unheeded = 0;
         }
+        if state.law != Some(CastLaw::Auto) {
+            // What seemed to say when it left was not the sender's.
+            self.path = None;
+        }
         if let Some(path) = &mut self.path {
             let other = state.limiting.is_some_and(|member| member != self.member);
             path.set_receivers(state.members, other.then_some(state.friendly));
@@ -239,17 +243,23 @@ impl CastReceiver {
     }
 
     /// Counts a packet.
-    fn came(&mut self, number: u64, timing: Option<CastTiming>, now: Time) {
+    fn came(&mut self, number: u64, timing: Option<PathDeparture>, now: Time) {
         self.loss.came(number);
         if self.newest.is_none_or(|(newest, _)| number > newest) {
             self.newest = Some((number, now));
         }
         let bytes = u32::from(self.shape.symbol_size()) + HEADERS;
         // The first symbols tell much, and the first state may be lost.
-        if self.state.law == Some(CastLaw::Auto) || timing.is_some() {
-            let path = self.path.get_or_insert_default();
-            let sent = timing.map(|timing| (timing.sent, timing.pace));
-            path.came(PathArrival { number, bytes, sent }, self.loss.mean_run(), now);
+        let may_be = self.state_at.is_none() && timing.is_some();
+        if self.state.law == Some(CastLaw::Auto) || may_be {
+            let round_trip = self.round_trip;
+            let path = self.path.get_or_insert_with(|| {
+                let mut path = Box::<ReceivingRate>::default();
+                round_trip.into_iter().for_each(|time| path.measured(time));
+                path
+            });
+            let arrival = PathArrival { number, bytes, departure: timing };
+            path.came(arrival, self.loss.mean_run(), now);
         }
         if self.state.law.is_none() {
             return;

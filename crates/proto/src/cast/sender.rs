@@ -7,8 +7,9 @@ use super::group::Group;
 use super::group_rate::{GroupRate, TRAIN};
 use super::loss::symbols_to_send;
 use super::member::CastMember;
-use super::packet::{CastReport, CastState, CastTiming};
+use super::packet::{CastReport, CastState};
 use super::shape::CastShape;
+use crate::rate::PathDeparture;
 
 /// The next packet for the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub enum CastTransmit {
         /// The symbol.
         esi: u32,
         /// When it leaves, if receivers are to find out what their paths carry.
-        timing: Option<CastTiming>,
+        timing: Option<PathDeparture>,
     },
     /// The sender's state.
     State(CastState),

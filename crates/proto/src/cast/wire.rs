@@ -7,9 +7,10 @@ use thiserror::Error;
 use super::config::CastLaw;
 use super::live::{LiveSymbol, live_shape};
 use super::packet::{
-    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming, MemberRoundTrip, Planned,
+    CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
 };
 use super::receipt::MOST_DIGESTS;
+use crate::rate::PathDeparture;
 use crate::wire::{take_varint, varint};
 
 /// Bytes before a symbol that has no timing: visit, block and ESI.
@@ -41,7 +42,7 @@ pub fn encode_symbol(symbol: &CastSymbol, out: &mut impl BufMut) {
     out.put_u32(symbol.block);
     // RFC 6330: an ESI has 24 bits.
     out.put_uint(u64::from(symbol.esi), 3);
-    if let Some(CastTiming { sent, pace }) = symbol.timing {
+    if let Some(PathDeparture { sent, pace }) = symbol.timing {
         out.put_u32(sent);
         out.put_u32(pace);
     }
@@ -57,7 +58,7 @@ pub fn decode_symbol(mut bytes: Bytes) -> Result<CastSymbol, CastWireError> {
     let timing = match visit & IS_TIMED {
         0 => None,
         _ if bytes.len() < SYMBOL_TIMING => return Err(CastWireError::Length("symbol")),
-        _ => Some(CastTiming { sent: bytes.get_u32(), pace: bytes.get_u32() }),
+        _ => Some(PathDeparture { sent: bytes.get_u32(), pace: bytes.get_u32() }),
     };
     Ok(CastSymbol { visit: visit & !IS_TIMED, block, esi, timing, data: bytes })
 }

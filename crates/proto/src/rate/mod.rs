@@ -40,5 +40,5 @@ pub use controller::RateController;
 pub use feedback::{FeedbackSummary, feedback_interval};
 pub use friendly::Friendly;
 pub use kind::RateKind;
-pub use receiving::{PathArrival, ReceivingRate};
+pub use receiving::{PathArrival, PathDeparture, ReceivingRate};
 pub use state::RateState;

@@ -14,6 +14,10 @@ const BEHIND: u64 = 3;
 const OUTAGE: u64 = 256;
 /// Packets that are waited for at most.
 const MOST_GAPS: usize = 4096;
+/// Packets that come before the controller is told, at most.
+const MOST_UNTOLD: usize = 16_384;
+/// The longest wait of a packet that is believed, in seconds: it may say what it likes.
+const LONGEST_WAIT: f64 = 10.0;
 /// Less than this share of what was allowed is less than the path was found to carry.
 const LIMITED: f64 = 0.95;
 /// Less than this share of what was asked before is sent where the queue is to be emptied.
@@ -38,9 +42,17 @@ pub struct PathArrival {
     pub number: u64,
     /// Its bytes, with headers.
     pub bytes: u32,
-    /// When it left, in microseconds of the sender's clock modulo 2³², and the bytes that left in a
-    /// second then; `None` if it does not say.
-    pub sent: Option<(u32, u32)>,
+    /// When it left, if it says so.
+    pub departure: Option<PathDeparture>,
+}
+
+/// When a packet left, as it says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathDeparture {
+    /// Microseconds of the sender's clock, modulo 2³².
+    pub sent: u32,
+    /// Bytes with headers that left in a second then.
+    pub pace: u32,
 }
 
 /// Packets that left back to back.
@@ -137,7 +149,7 @@ impl ReceivingRate {
 
     /// Takes a packet. Runs of losses have a mean length of `mean_run` packets.
     pub fn came(&mut self, arrival: PathArrival, mean_run: f64, now: Time) {
-        let PathArrival { number, bytes, sent } = arrival;
+        let PathArrival { number, bytes, departure } = arrival;
         self.end_silence(f64::from(bytes), now);
         let next = self.newest.map_or(number, |(newest, _)| newest.saturating_add(1));
         if number < next {
@@ -154,9 +166,14 @@ impl ReceivingRate {
             self.newest = Some((number, now));
         }
         self.received_bytes += u64::from(bytes);
+        if self.decided.len() == MOST_UNTOLD {
+            // Nobody says how long the round trip is, or when packets leave.
+            self.decided.clear();
+            self.delays.clear();
+        }
         self.decided.push((number, true));
-        if let Some(sent) = sent {
-            self.take_delay(number, bytes, sent, now);
+        if let Some(departure) = departure {
+            self.take_delay(number, bytes, departure, now);
         }
         if now >= self.sample_at && !self.delays.is_empty() && self.is_ready() {
             self.sample(f64::from(bytes), mean_run, now);
@@ -179,7 +196,8 @@ impl ReceivingRate {
         }
     }
 
-    fn take_delay(&mut self, number: u64, bytes: u32, (sent, pace): (u32, u32), now: Time) {
+    fn take_delay(&mut self, number: u64, bytes: u32, departure: PathDeparture, now: Time) {
+        let PathDeparture { sent, pace } = departure;
         // The clock of 32 bits goes on from where the newest packet left.
         let step = sent.wrapping_sub(self.sent as u32) as i32;
         let left =
@@ -197,7 +215,7 @@ impl ReceivingRate {
         }
         self.take_train(number, bytes, left, now);
         self.base.observe(now, delay);
-        self.wait = self.base.waiting(delay).as_secs_f64();
+        self.wait = self.base.waiting(delay).as_secs_f64().min(LONGEST_WAIT);
         self.mean_wait += (self.wait - self.mean_wait) * NEW_WAIT;
         self.jitter.observe(number, left_ns, delay);
         self.delays.push((number, delay));
@@ -236,20 +254,18 @@ impl ReceivingRate {
 
     /// Whether less left than this path was found to carry when it left: others bound the rate.
     fn is_limited(&self, now: Time) -> bool {
-        let srtt = self.srtt();
-        let from = srtt.as_secs_f64() * ANSWERED.0 + ANSWERED.1.as_secs_f64();
-        let from = now.as_secs_f64() - from;
-        let mut least = None;
-        // What was asked last before that time was asked then.
-        for (at, asked) in self.asked.iter().rev() {
-            if at.as_secs_f64() + srtt.as_secs_f64() * 0.5 <= now.as_secs_f64() {
-                least = Some(least.map_or(*asked, |least: f64| least.min(*asked)));
-            }
-            if at.as_secs_f64() < from {
-                break;
-            }
+        let known = |at: &Time| *at + self.srtt() / 2 <= now;
+        let asked = self.asked.iter().filter(|(at, _)| known(at)).map(|(_, asked)| *asked);
+        asked.reduce(f64::min).is_some_and(|least| self.pace < LIMITED * least)
+    }
+
+    /// Forgets what was asked before all that left of late.
+    fn forget_asked(&mut self, now: Time) {
+        let kept = Duration::from_secs_f64(self.srtt().as_secs_f64() * ANSWERED.0) + ANSWERED.1;
+        // What was asked last before that was asked then.
+        while self.asked.get(1).is_some_and(|(at, _)| *at + kept < now) {
+            self.asked.pop_front();
         }
-        least.is_some_and(|least| self.pace < LIMITED * least)
     }
 
     /// The most that was asked of late.
@@ -276,6 +292,7 @@ impl ReceivingRate {
         let mut one_way_ns = core::mem::take(&mut self.delays);
         one_way_ns.sort_unstable();
         let on_way = self.pace * srtt.as_secs_f64();
+        self.forget_asked(now);
         let limited = self.is_limited(now);
         let was_followed = self.least_pace < FOLLOWED * self.most_asked();
         self.auto.judge_drain(newest, was_followed);
@@ -304,11 +321,7 @@ impl ReceivingRate {
         self.auto.on_feedback(&sample);
         let window = self.auto.allowance(srtt) as f64 / srtt.as_secs_f64().max(1e-3);
         let allowed = (self.auto.rate().as_bps() as f64 / 8.0).min(window);
-        let keep = srtt.as_secs_f64() * ANSWERED.0 + ANSWERED.1.as_secs_f64();
         self.asked.push_back((now, allowed));
-        while self.asked.len() > 2 && self.asked[1].0.as_secs_f64() + keep < now.as_secs_f64() {
-            self.asked.pop_front();
-        }
     }
 }
 
@@ -362,8 +375,8 @@ mod tests {
             {
                 // The clocks of the two differ.
                 let sent = (left.as_nanos() / 1000 + 4_000_000_000) as u32;
-                let sent = Some((sent, pace as u32));
-                receiving.came(PathArrival { number, bytes: BYTES, sent }, 1.0, at);
+                let departure = Some(PathDeparture { sent, pace: pace as u32 });
+                receiving.came(PathArrival { number, bytes: BYTES, departure }, 1.0, at);
                 let wait = at.since(left + path.one_way).as_secs_f64();
                 waits = (waits.0 + wait, waits.1 + 1.0);
                 if let Some(allowed) = receiving.allowed() {
@@ -415,27 +428,39 @@ mod tests {
         let mut path = Path::new(20e6, 0.0);
         for number in 0..16 {
             let at = path.pass(Time::ZERO).expect("nothing is lost");
-            let sent = Some((0, 1_000_000));
-            receiving.came(PathArrival { number, bytes: BYTES, sent }, 1.0, at);
+            let departure = Some(PathDeparture { sent: 0, pace: 1_000_000 });
+            receiving.came(PathArrival { number, bytes: BYTES, departure }, 1.0, at);
         }
         assert_eq!(receiving.allowed(), None);
         let at = path.pass(Time::ZERO + Duration::from_millis(30)).expect("nothing is lost");
-        let sent = Some((30_000, 1_000_000));
-        receiving.came(PathArrival { number: 16, bytes: BYTES, sent }, 1.0, at);
+        let departure = Some(PathDeparture { sent: 30_000, pace: 1_000_000 });
+        receiving.came(PathArrival { number: 16, bytes: BYTES, departure }, 1.0, at);
         // Half of it, and the growth of a round.
         let allowed = receiving.allowed().expect("it has begun") * 8.0;
         assert!((0.75..0.85).contains(&(allowed / 20e6)), "{allowed}");
     }
 
     #[test]
+    fn what_a_sender_never_explains_is_not_kept() {
+        let mut receiving = ReceivingRate::default();
+        for number in 0..3 * MOST_UNTOLD as u64 {
+            let departure =
+                Some(PathDeparture { sent: 0, pace: u32::MAX }).filter(|_| number % 2 == 0);
+            receiving.came(PathArrival { number, bytes: BYTES, departure }, 1.0, Time::ZERO);
+        }
+        assert!(receiving.decided.len() <= MOST_UNTOLD && receiving.delays.len() <= MOST_UNTOLD);
+        assert_eq!(receiving.allowed(), None);
+    }
+
+    #[test]
     fn a_packet_is_late_or_lost_but_not_both() {
         let mut receiving = ReceivingRate::default();
         for number in [0, 1, 2, 5, 4, 6, 3, 7] {
-            receiving.came(PathArrival { number, bytes: BYTES, sent: None }, 1.0, Time::ZERO);
+            receiving.came(PathArrival { number, bytes: BYTES, departure: None }, 1.0, Time::ZERO);
         }
         assert!(receiving.gaps.is_empty());
         assert_eq!(receiving.received_bytes, 8 * u64::from(BYTES));
-        receiving.came(PathArrival { number: 5, bytes: BYTES, sent: None }, 1.0, Time::ZERO);
+        receiving.came(PathArrival { number: 5, bytes: BYTES, departure: None }, 1.0, Time::ZERO);
         assert_eq!(receiving.received_bytes, 8 * u64::from(BYTES));
     }
 }

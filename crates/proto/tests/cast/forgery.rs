@@ -6,9 +6,10 @@ use bytes::Bytes;
 use fontis_base::{Duration, Rate, Stream, Time};
 use fontis_codes::{BlockEncoder, Code};
 use fontis_proto::cast::{
-    CastConfig, CastGate, CastOrigin, CastRate, CastReceipt, CastReceiver, CastReceiverConfig,
-    CastSender, CastShape, CastState, CastSymbol, CastTransmit, ReceiptBook,
+    CastConfig, CastGate, CastLaw, CastOrigin, CastRate, CastReceipt, CastReceiver,
+    CastReceiverConfig, CastSender, CastShape, CastState, CastSymbol, CastTransmit, ReceiptBook,
 };
+use fontis_proto::rate::PathDeparture;
 use proptest::prelude::*;
 
 const SYMBOL: u16 = 64;
@@ -217,4 +218,30 @@ fn without_a_forger_nobody_is_accused_and_nothing_waits() {
         let outcome = play(20, 0.2, 0.0, seed);
         assert_eq!((outcome.accused, outcome.wrong), (0, 0), "seed {seed}");
     }
+}
+
+/// Where TFMCC says how fast to send, nobody in the group can put another law in its place.
+#[test]
+fn a_symbol_that_says_when_it_left_means_nothing_by_tfmcc() {
+    let shape = CastShape::new(0, 1 << 20, BLOCK, SYMBOL, Code::Counting).unwrap();
+    let allowed = |law| {
+        let mut receiver = CastReceiver::new(CastReceiverConfig::default(), shape, 0, 1);
+        let state = CastState { law: Some(law), rate: 10_000, members: 1, ..CastState::default() };
+        let mut reports = Vec::new();
+        for number in 0..2000 {
+            let now = Time::ZERO + Duration::from_millis(10) * number;
+            let timing = Some(PathDeparture { sent: 10_000 * number as u32, pace: 9000 });
+            let (block, esi) = (number as u32 / 64, number as u32 % 63);
+            let symbol = CastSymbol { visit: 1, block, esi, timing, data: Bytes::new() };
+            match number % 10 {
+                5 => receiver.state(number, state.clone(), now),
+                _ => receiver.symbol(number, &symbol, now),
+            }
+            reports.extend(receiver.poll(now));
+        }
+        assert!(reports.len() > 5, "{}", reports.len());
+        reports.iter().map(|report| report.allowed).max()
+    };
+    assert_eq!(allowed(CastLaw::Tfmcc), Some(0));
+    assert!(allowed(CastLaw::Auto) > Some(5000), "{:?}", allowed(CastLaw::Auto));
 }

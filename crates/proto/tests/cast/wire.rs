@@ -1,9 +1,10 @@
 use bytes::Bytes;
 use fontis_proto::cast::{
-    CastLaw, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, CastTiming, MemberRoundTrip,
-    Planned, decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt,
-    encode_report, encode_state, encode_symbol,
+    CastLaw, CastNeed, CastReceipt, CastReport, CastState, CastSymbol, MemberRoundTrip, Planned,
+    decode_receipt, decode_report, decode_state, decode_symbol, encode_receipt, encode_report,
+    encode_state, encode_symbol,
 };
+use fontis_proto::rate::PathDeparture;
 use proptest::prelude::*;
 
 proptest! {
@@ -67,7 +68,7 @@ proptest! {
             prop_assert_eq!(decode_receipt(Bytes::from(bytes)), Ok(receipt));
         }
         let data = Bytes::from(vec![7; (e % 100) as usize]);
-        let timing = flags.0.then_some(CastTiming { sent: d, pace: e });
+        let timing = flags.0.then_some(PathDeparture { sent: d, pace: e });
         let symbol = CastSymbol { visit: a / 2, block: b, esi: c % (1 << 24), timing, data };
         let mut bytes = Vec::new();
         encode_symbol(&symbol, &mut bytes);

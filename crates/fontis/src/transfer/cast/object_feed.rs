@@ -56,9 +56,9 @@ impl Feed for ObjectFeed {
         let packet = match transmit {
             CastTransmit::State(state) => Some(GroupPacket::state(id, number, state, key)),
             CastTransmit::Symbol { visit, block, esi, timing } => {
-                let symbol = self.blocks.symbol(block, esi).map_err(|error| error.to_string())?;
-                symbol
-                    .map(|data| GroupPacket::Symbol(CastSymbol { visit, block, esi, timing, data }))
+                let data = self.blocks.symbol(block, esi).map_err(|error| error.to_string())?;
+                let symbol = |data| CastSymbol { visit, block, esi, timing, data };
+                data.map(|data| GroupPacket::Symbol(symbol(data)))
             }
         };
         Ok(Some((number, packet)))

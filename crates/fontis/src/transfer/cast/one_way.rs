@@ -172,16 +172,8 @@ impl OneWaySender {
                         CarouselTransmit::Symbol { round: visit, block, esi } => {
                             let Some(data) = blocks.symbol(block, esi)? else { continue };
                             sent.fetch_add(1, Ordering::Relaxed);
-                            (
-                                false,
-                                GroupPacket::Symbol(CastSymbol {
-                                    visit,
-                                    block,
-                                    esi,
-                                    timing: None,
-                                    data,
-                                }),
-                            )
+                            let symbol = CastSymbol { visit, block, esi, timing: None, data };
+                            (false, GroupPacket::Symbol(symbol))
                         }
                     };
                     // What nobody has vouched for must be vouched for before the end.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use fontis_base::{Address, Duration, Ecn, Node, Packet, PacketId, Port, Rate, Time};
 use fontis_proto::cast::{
-    Carousel, CarouselConfig, CarouselTransmit, CastConfig, CastSender, CastSymbol, CastTiming,
-    CastTransmit, ReceiptBook,
+    Carousel, CarouselConfig, CarouselTransmit, CastConfig, CastSender, CastSymbol, CastTransmit,
+    ReceiptBook,
 };
+use fontis_proto::rate::PathDeparture;
 
 use crate::host::cast::layout::CastLayout;
 use crate::host::cast::packet::{CastPacket, CastWord};
@@ -204,7 +205,7 @@ fn next(number: &mut u64) -> u64 {
 }
 
 /// A symbol that is counted.
-const fn symbol(visit: u32, block: u32, esi: u32, timing: Option<CastTiming>) -> CastWord {
+const fn symbol(visit: u32, block: u32, esi: u32, timing: Option<PathDeparture>) -> CastWord {
     CastWord::Symbol(CastSymbol { visit, block, esi, timing, data: Bytes::new() })
 }
 
