@@ -1,7 +1,8 @@
-//! `auto` alone on random paths that lose packets, begun cold or with a token.
+//! `auto` alone on random paths that lose packets, begun cold or with a token; and several flows
+//! that share one.
 //!
-//! `FONTIS_RUNS` sets how many paths (8 by default), `FONTIS_SEED` the first seed. A failure names
-//! the seed that repeats it:
+//! `FONTIS_RUNS` sets how many paths (8 by default, 3 of the shared ones), `FONTIS_SEED` the first
+//! seed. A failure names the seed that repeats it:
 //! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main lossy -- --nocapture`.
 
 use fontis_base::Stream;
@@ -89,4 +90,70 @@ fn many_a_lone_flow_bears_much_loss_where_a_path_holds_few_packets() {
     let mean = sum / runs as f64;
     println!("mean {mean:.3}");
     assert!(mean > 0.45, "{mean}");
+}
+
+/// Flows of one kind that share a path which loses 2 to 20 %: their number, Mbit/s, milliseconds of
+/// the round trip, loss, and the buffer in packets.
+#[derive(Debug)]
+struct Crowd {
+    flows: u64,
+    rate: f64,
+    rtt: f64,
+    loss: f64,
+    buffer: u64,
+}
+
+impl Crowd {
+    /// A path that holds eight packets of each flow, of half a bandwidth-delay product to two.
+    fn random(s: &mut Stream) -> Self {
+        loop {
+            let mut between = |low: f64, high: f64| low * (high / low).powf(s.unit());
+            let (flows, rate, rtt) =
+                (between(2.0, 20.9) as u64, between(10.0, 100.0), between(10.0, 200.0));
+            let (buffer, loss) = (between(0.5, 2.0), 0.02 + 0.18 * s.unit());
+            let bdp = rate * rtt / 12.0;
+            if bdp * (1.0 + buffer) >= 8.0 * flows as f64 {
+                let buffer = (bdp * buffer).max(20.0) as u64;
+                return Self { flows, rate, rtt, loss, buffer };
+            }
+        }
+    }
+
+    /// Jain's index, what arrives of what comes through, and what the bottleneck drops, after 40 s.
+    fn shares(&self, seed: u64) -> [f64; 3] {
+        let Self { flows, rate, rtt, loss, buffer } = self;
+        let text = format!(
+            "[scenario]\nseed = {seed}\nduration = \"90 s\"\nwarmup = \"40 s\"\nsample = \"1 s\"\n\
+             start_jitter = \"3 s\"\n\
+             [topology]\nrate = \"{rate:.4} Mbit/s\"\nrtt = \"{rtt:.4} ms\"\n\
+             buffer = \"{buffer} packets\"\nqueue = \"fifo\"\nloss = \"{:.4} %\"\n\
+             [[flow]]\nprotocol = \"dfcp\"\ncount = {flows}\n",
+            loss * 100.0
+        );
+        let runs = Scenario::parse(&text).expect("it is right").runs().expect("a run");
+        let recording = runs[0].experiment.run(|| false).expect("nothing stops it");
+        let [jain, goodput] =
+            ["jain", "goodput"].map(|name| recording.metric(name, "all").expect("there is one"));
+        let drops = recording.metric("drop_rate", "bottleneck").expect("there is a bottleneck");
+        [jain, goodput / rate / (1.0 - loss), drops]
+    }
+}
+
+#[test]
+fn several_flows_prove_the_loss_of_a_path_that_they_share() {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 3));
+    let (mut jains, mut fair) = (0.0, 0);
+    for seed in first..first + runs {
+        let crowd = Crowd::random(&mut Stream::new(seed, "crowd"));
+        let [jain, goodput, drops] = crowd.shares(seed);
+        println!("seed {seed}: {crowd:.3?}: Jain {jain:.2}, {goodput:.3}, dropped {drops:.4}");
+        assert!(drops <= 0.04, "seed {seed}: {drops} of all packets were dropped");
+        assert!(goodput > 0.5, "seed {seed}: {goodput}");
+        jains += jain;
+        fair += u64::from(jain >= 0.9);
+    }
+    let mean = jains / runs as f64;
+    println!("mean {mean:.3}, {fair} of {runs} at .9");
+    // Where each takes what others keep for an overload, it is .4 and less.
+    assert!(mean > 0.55, "{mean}");
 }

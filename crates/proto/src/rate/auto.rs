@@ -51,8 +51,6 @@ const BOOST_NEAR: f64 = 0.03;
 const CAPACITY_AGE: Duration = Duration::from_secs(20);
 /// Rounds of acceleration that may bring nothing.
 const MAX_STALLS: u32 = 2;
-/// How often it is emptied at most to see whether what is taken for random loss still is.
-const DOUBT: Duration = Duration::from_millis(1500);
 /// A queue so many times its target, and so many seconds longer, is far too long.
 const STANDS: (f64, f64) = (1.5, 2e-3);
 const STANDING_ROUNDS: u32 = 3;
@@ -547,22 +545,10 @@ impl Auto {
             return;
         }
         let control_time = control_time(sample);
-        let rounds = |rounds: f64| Duration::from_secs_f64(rounds * control_time);
-        let doubtful = self.random_loss.is_some_and(|loss| loss > 0.01)
-            && (self.ledger.wants_calm(sample) || self.ledger.wants_easing())
-            && self.drain.age(now) > DOUBT;
-        let stands = self.stands >= STANDING_ROUNDS && self.drain.age(now) > rounds(4.0);
-        let tries = self.tries_queue(sample, target);
-        let is_due = self.drain.is_due(sample, self.later) || doubtful || stands || tries;
-        if is_due && !self.is_bystander {
+        if !self.is_bystander
+            && let Some(shortest) = self.due_drain(sample, target)
+        {
             self.stands = 0;
-            let shortest = if doubtful && self.ledger.is_slow() {
-                1.0
-            } else if stands || tries {
-                0.5
-            } else {
-                0.1
-            };
             let bounds = (shortest * control_time, control_time);
             let span = self.drain.begin(sample, self.queue, bounds);
             self.rate = self.sending(delivered) * drain::SHARE;

@@ -1,5 +1,7 @@
 use fontis_base::{Duration, Time};
 
+use super::contrast::Contrast;
+use super::fading::Fading;
 use super::feedback::FeedbackSummary;
 use super::floor::Floor;
 
@@ -61,6 +63,9 @@ const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
 const UNPROVED: (f64, f64) = (0.02, 0.25);
 /// A queue of fewer packets is none: those of the flow's own bursts make it.
 const SHORTEST: f64 = 1.5;
+/// One of so many packets at times, and of all that the flow sends in a round trip, is not its own,
+/// and no short buffer, in which bursts are lost between two packets that meet nothing.
+const LONG: f64 = 20.0;
 /// A loss that no path has by itself: a third test looks for so much, which sees it sooner. It
 /// supposes that losses come in runs of this weight at least, lest a few by chance are enough.
 const HEAVY: (f64, f64) = (0.6, 6.0);
@@ -94,6 +99,7 @@ pub(super) struct LossLedger {
     /// who filled the queue did.
     easing: Fading,
     eased: Fading,
+    contrast: Contrast,
     /// The most packets in a round trip of late.
     window: f64,
     window_at: Time,
@@ -138,34 +144,13 @@ struct Supposed {
     before: [Fading; 3],
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Fading {
-    packets: f64,
-    lost: f64,
-}
-
-impl Fading {
-    fn add(&mut self, packets: f64, lost: f64, memory: f64) {
-        let keep = libm::exp2(-packets / memory);
-        self.packets = self.packets * keep + packets;
-        self.lost = self.lost * keep + lost;
-    }
-
-    /// So many half-lives pass.
-    fn fade(&mut self, lives: f64) {
-        let keep = libm::exp2(-lives);
-        self.packets *= keep;
-        self.lost *= keep;
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost / self.packets.max(1.0)
-    }
-
-    /// The most that it may be, for all that is known.
-    fn bound(&self) -> f64 {
-        ((self.lost + 0.5 + 1.5 * libm::sqrt(self.lost)) / self.packets.max(1.0)).min(0.9)
-    }
+/// A loss beyond what is proved, of packets that meet no queue of the flow's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unproved {
+    /// They meet none at all.
+    NoQueue,
+    /// Others keep one, but what meets it when it is short is lost as often.
+    OfOthers,
 }
 
 impl LossLedger {
@@ -211,7 +196,9 @@ impl LossLedger {
                 *met += (queue - *met) * RECENT_LOSS;
                 self.met_lately += (queue - self.met_lately) * LATELY;
             }
-            if waiting(delay) <= limit {
+            let is_calm = waiting(delay) <= limit;
+            self.contrast.add(sample, is_calm, *received);
+            if is_calm {
                 if is_eased(*number) {
                     self.easing.packets += 1.0;
                     self.easing.lost += f64::from(!received);
@@ -303,6 +290,7 @@ impl LossLedger {
     /// The path's delay is less than was known, so that what seemed calm was not. What was lost
     /// when all sent less stays proved.
     pub(super) fn disprove(&mut self) {
+        self.contrast.restart();
         if !self.is_eased() {
             (self.calm, self.recent) = (Fading::default(), Fading::default());
         }
@@ -395,12 +383,24 @@ impl LossLedger {
     }
 
     /// Whether so high a loss is more than is proved, although the packets that are lost meet no
-    /// queue. At the bottleneck a packet takes so many seconds.
-    pub(super) fn is_unproved(&self, loss: f64, packet: f64) -> bool {
-        let shortest = (SHORTEST * packet).min(LONGEST_CALM / 2.0);
-        let is_calm = self.met_lately < shortest && !self.hides_queue();
+    /// queue of the flow's own. At the bottleneck a packet takes so many seconds.
+    pub(super) fn unproved(&self, loss: f64, packet: f64) -> Option<Unproved> {
         let proved = self.calm.loss().min(self.most());
-        is_calm && !self.is_eased() && loss > proved + UNPROVED.0.max(UNPROVED.1 * proved)
+        let is_more = loss > proved + UNPROVED.0.max(UNPROVED.1 * proved);
+        if !is_more || self.hides_queue() || self.is_eased() {
+            return None;
+        }
+        if self.met_lately < (SHORTEST * packet).min(LONGEST_CALM / 2.0) {
+            return Some(Unproved::NoQueue);
+        }
+        let is_trusted =
+            self.distrusted_until.is_none() && self.extent() > (LONG + self.window) * packet;
+        (is_trusted && self.contrast.is_alike(loss)).then_some(Unproved::OfOthers)
+    }
+
+    /// The flow makes a queue of its own, or one stands: what is lost tells nothing of others'.
+    pub(super) fn restart_contrast(&mut self) {
+        self.contrast.restart();
     }
 
     /// The standard deviation of the loss among calm packets.
@@ -412,6 +412,9 @@ impl LossLedger {
     /// The path's delay is only what it was taken for when a queue did not fall; or that is over.
     pub(super) fn distrust(&mut self, sample: Option<&FeedbackSummary>) {
         self.distrusted_until = sample.map(|sample| sample.now + sample.at_least(DISTRUST));
+        if sample.is_some() {
+            self.contrast.restart();
+        }
     }
 
     fn most(&self) -> f64 {

@@ -13,9 +13,11 @@
 mod auto;
 mod base_delay;
 mod ceiling;
+mod contrast;
 pub(crate) mod controller;
 mod delivery;
 mod drain;
+mod fading;
 pub(crate) mod feedback;
 mod floor;
 mod friendly;

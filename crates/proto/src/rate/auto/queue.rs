@@ -45,8 +45,7 @@ impl Auto {
         // A queue of a few packets comes and goes by chance.
         let few = self.trial.line().map_or(0.0, |line| QUEUE * PACKET / line);
         if matches!(outcome, Some(Outcome::Stayed(_) | Outcome::Shared)) && before >= few {
-            // Others may be in the queue, or one may stand that does not show.
-            self.trial.postpone(sample);
+            self.trial.suspects_queue(sample);
         }
         match outcome {
             Some(Outcome::Stayed(_)) if before < few => {}

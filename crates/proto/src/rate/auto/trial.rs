@@ -3,12 +3,18 @@ use fontis_base::{Duration, Rate};
 use super::super::feedback::FeedbackSummary;
 use super::super::loss_test::Tally;
 use super::super::target::QueueTarget;
-use super::{Auto, PACKET, Round, control_time};
+use super::{Auto, PACKET, Round, STANDING_ROUNDS, control_time};
 
 /// A queue of this share of its target is worth being emptied in a trial.
 const WORTH: f64 = 0.6;
 /// Control times between the times at which it is.
 const APART: f64 = 3.0;
+/// How often it is emptied at most to see whether what is taken for random loss still is.
+const DOUBT: Duration = Duration::from_millis(1500);
+/// The control times for which a queue is emptied at least to tell whose it is, and to see how long
+/// the path is.
+const LONG: f64 = 0.5;
+const SHORT: f64 = 0.1;
 
 /// Losses that keep the flow small although no queue shows.
 impl Auto {
@@ -21,6 +27,9 @@ impl Auto {
     pub(super) fn continue_trial(&mut self, sample: &FeedbackSummary) {
         if self.ceiling.is_some() && !self.rival.is_on() {
             self.trial.is_bounded(sample);
+        }
+        if self.trial.is_on() || self.start.is_on() || self.rival.is_on() {
+            self.ledger.restart_contrast();
         }
         if self.trial.is_on() {
             let shown = self.ledger.shows_own_loss();
@@ -36,18 +45,23 @@ impl Auto {
             }
             return;
         }
-        if sample.limited || self.drain.is_on(sample.now) || self.test.is_some() {
+        if sample.limited
+            || self.drain.is_on(sample.now)
+            || self.test.is_some()
+            || self.rival.is_on()
+        {
             return;
         }
         let due = self.trial.due(sample.now, self.modest.losses());
         // Without the bottleneck's rate nothing tells a short queue from none.
         let (Some((loss, bound)), Some(line)) = (due, self.trial.line()) else { return };
-        if !self.ledger.is_unproved(loss, PACKET / line) {
+        let Some(unproved) = self.ledger.unproved(loss, PACKET / line) else { return };
+        if !self.trial.may_try(sample.now, unproved) {
             return;
         }
         let Some(ceiling) = self.ceiling.take() else { return };
         self.rate = self.rate.min(ceiling.rate().as_bps() as f64);
-        self.trial.begin(sample, ceiling);
+        self.trial.begin(sample, ceiling, unproved);
         self.ledger.suppose(loss, bound);
         self.random_loss = self.ledger.proved();
         self.unverified = None;
@@ -70,9 +84,27 @@ impl Auto {
         true
     }
 
-    /// Whether a queue that grew in a trial is to be emptied: if it falls, it was this flow's.
-    pub(super) fn tries_queue(&self, sample: &FeedbackSummary, target: f64) -> bool {
-        let apart = Duration::from_secs_f64(APART * control_time(sample));
-        self.trial.is_on() && self.queue > WORTH * target && self.drain.age(sample.now) > apart
+    /// Whether the queue is to be emptied now, and for how many control times at least.
+    pub(super) fn due_drain(&self, sample: &FeedbackSummary, target: f64) -> Option<f64> {
+        let rounds = |rounds: f64| Duration::from_secs_f64(rounds * control_time(sample));
+        let is_due = self.drain.is_due(sample, self.later);
+        if self.trial.is_beside() {
+            // What others keep falls when they empty it, and not before.
+            return is_due.then_some(LONG);
+        }
+        let age = self.drain.age(sample.now);
+        let doubtful = self.random_loss.is_some_and(|loss| loss > 0.01)
+            && (self.ledger.wants_calm(sample) || self.ledger.wants_easing())
+            && age > DOUBT;
+        let stands = self.stands >= STANDING_ROUNDS && age > rounds(4.0);
+        // If a queue that grew in a trial falls, it was this flow's.
+        let tries = self.trial.is_on() && self.queue > WORTH * target && age > rounds(APART);
+        if doubtful && self.ledger.is_slow() {
+            Some(1.0)
+        } else if stands || tries {
+            Some(LONG)
+        } else {
+            (is_due || doubtful).then_some(SHORT)
+        }
     }
 }
