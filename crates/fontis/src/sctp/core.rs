@@ -169,6 +169,9 @@ impl Core {
                 | SctpEvent::PeerReset(_)
                 | SctpEvent::Reset(_)
                 | SctpEvent::ResetRefused(_)
+                | SctpEvent::PeerAddress(_)
+                | SctpEvent::AddressChanged(_)
+                | SctpEvent::AddressRefused(..)
                 | SctpEvent::PathUp(_)
                 | SctpEvent::PathDown(_) => continue,
             };
