@@ -11,7 +11,7 @@ use fontis_proto::sctp::{
     SctpSend,
 };
 
-use super::pair::{Pair, Way, address, plain};
+use super::pair::{Pair, Way, address, plain, runs};
 
 use AddressChange::{Add, Primary, Remove};
 
@@ -296,7 +296,7 @@ fn content(side: usize, number: usize) -> Bytes {
 /// end both know the same addresses.
 #[test]
 fn addresses_come_and_go_at_random_while_data_flow() {
-    for seed in 0..40 {
+    for seed in 0..runs(40) {
         let mut random = Stream::new(seed, "addresses");
         let kinds = SchedulerKind::ALL;
         let mut config = match random.below(3) {

@@ -10,7 +10,7 @@ use fontis_proto::sctp::{
     respond_without_state,
 };
 
-use super::pair::{Pair, Way, address, plain};
+use super::pair::{Pair, Way, address, plain, runs};
 
 /// DATA, SACK, ABORT, COOKIE ECHO and I-DATA.
 const DATA: u8 = 0;
@@ -64,7 +64,7 @@ fn data(pair: &mut Pair) -> SctpChunk {
 /// it.
 #[test]
 fn what_the_peer_has_named_is_authenticated_and_all_comes() {
-    for seed in 0..30 {
+    for seed in 0..runs(30) {
         let mut random = Stream::new(seed, "auth");
         let key = |id: u16| SharedKey { id, bytes: vec![id as u8; usize::from(id)] };
         let keys = vec![key(0), key(5), key(300)];

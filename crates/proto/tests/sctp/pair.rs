@@ -83,6 +83,11 @@ pub fn secret(key: u64) -> SctpSecret {
     })
 }
 
+/// How many random pairs a test has: as `FONTIS_RUNS` says, or so many.
+pub fn runs(usual: u64) -> u64 {
+    std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(usual)
+}
+
 /// The usual configuration; a pair gives each end a secret of its own.
 pub fn plain() -> SctpConfig {
     SctpConfig::new(secret(0))
