@@ -267,3 +267,22 @@ fn every_prefix_of_a_request_and_of_an_answer_is_refused() {
         }
     }
 }
+
+/// Rule F4: the request was on its way to an address that is gone when it comes.
+#[test]
+fn an_answer_leaves_from_an_address_that_is_there() {
+    let mut pair = connected(&open(), [2, 1], ways(2));
+    let [a, b, x] = [address(0, 0), address(0, 1), address(1, 0)];
+    change(&mut pair, 0, Remove(b));
+    pair.end(1).change_address(Add(address(1, 1))).unwrap();
+    let now = pair.now;
+    let packet = pair.end(1).poll(now).unwrap().packet;
+    assert!(is_asconf(&packet));
+    pair.end(0).handle(now, [b, x], &packet, false);
+    let is_answer = |chunk: &SctpChunk| matches!(chunk, SctpChunk::AsconfAck(_));
+    let answers: Vec<[IpAddr; 2]> = std::iter::from_fn(|| pair.end(0).poll(now))
+        .filter(|transmit| transmit.packet.chunks.iter().any(is_answer))
+        .map(|transmit| [transmit.local, transmit.peer])
+        .collect();
+    assert_eq!(answers, [[a, x]]);
+}

@@ -130,14 +130,21 @@ impl SctpAssociation {
     fn ends_of_request(&self, request: &AddressRequest) -> Option<([IpAddr; 2], Option<usize>)> {
         let peer_of = |address: IpAddr| {
             let reaches = |peer: IpAddr| peer.is_ipv4() == address.is_ipv4();
-            let primary = Some(self.paths[self.primary].peer).filter(|peer| reaches(*peer));
-            primary.or_else(|| self.addresses.peers.iter().copied().find(|peer| reaches(*peer)))
+            let primary = self.paths[self.primary].peer;
+            let fits = || self.addresses.peers.iter().copied().filter(|peer| reaches(*peer));
+            fits().find(|peer| *peer == primary).or_else(|| fits().next())
         };
         let added = |(_, change): &(u32, AddressChange)| match change {
             AddressChange::Add(address) => Some(([*address, peer_of(*address)?], None)),
             _ => None,
         };
-        let added = request.changes.iter().filter_map(added);
+        // One that the same request removes first would be refused as its source.
+        let mut added: SmallVec<[([IpAddr; 2], Option<usize>); 4]> =
+            request.changes.iter().filter_map(added).collect();
+        let is_leaving = |[own, _]: [IpAddr; 2]| self.addresses.is_leaving(own);
+        if added.iter().any(|(ends, _)| !is_leaving(*ends)) {
+            added.retain(|(ends, _)| !is_leaving(*ends));
+        }
         let known = self.paths.iter().enumerate().filter(|(_, path)| path.is_confirmed());
         let known = known.map(|(at, path)| ([path.local, path.peer], Some(at)));
         let mut ends: SmallVec<[([IpAddr; 2], Option<usize>); 4]> = SmallVec::new();

@@ -248,6 +248,9 @@ impl SctpAssociation {
                 if was_waiting {
                     self.take_cookie(now, ends, &cookie);
                     self.establish(now);
+                } else {
+                    self.addresses.renumber(cookie.tsns);
+                    self.agree_on_auth(cookie.auth.as_deref());
                 }
             }
             // C: it is late, and there is nothing else to say of it.

@@ -43,6 +43,14 @@ impl SctpAssociation {
             }
         }
         if !answers.is_empty() && self.replies.len() < 64 {
+            // An address that this end has given up is no source any more (rule F4).
+            let [local, peer] = ends;
+            let addresses = &self.addresses;
+            let stays =
+                |own: &IpAddr| own.is_ipv4() == peer.is_ipv4() && !addresses.is_leaving(*own);
+            let staying = || addresses.own.iter().copied().filter(stays);
+            let source = staying().find(|own| *own == local).or_else(|| staying().next());
+            let ends = [source.unwrap_or(local), peer];
             let path = self.path_of(ends);
             let tag = self.tags[1];
             self.replies.push_back(super::Reply { path, ends, tag, chunks: answers });
