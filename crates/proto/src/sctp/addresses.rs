@@ -32,6 +32,8 @@ pub(super) struct Addresses {
     answers: VecDeque<AsconfAckChunk>,
     /// Addresses that the peer has removed, the last one at the end.
     gone: VecDeque<IpAddr>,
+    /// Until when a packet that was on its way to a lost address may be answered with an ABORT.
+    pub(super) strays_until: Time,
     /// The address that the peer would receive at, and that has not answered yet.
     pub(super) wanted_primary: Option<IpAddr>,
     /// Whether the peer has said that it knows no such requests.
@@ -79,6 +81,7 @@ impl Addresses {
             expected: peer,
             answers: VecDeque::new(),
             gone: VecDeque::new(),
+            strays_until: Time::ZERO,
             wanted_primary: None,
             is_refused: false,
         }

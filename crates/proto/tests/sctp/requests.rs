@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use fontis_base::Duration;
 use fontis_proto::sctp::{
     AbortReason, AddressAnswer, AddressChange, AddressParameter, AsconfAckChunk, AsconfChunk,
     SctpAddressError, SctpCause, SctpChunk, SctpEvent, SctpPacket, SctpPathState,
@@ -285,4 +286,22 @@ fn an_answer_leaves_from_an_address_that_is_there() {
         .map(|transmit| [transmit.local, transmit.peer])
         .collect();
     assert_eq!(answers, [[a, x]]);
+}
+
+/// A peer answers what was on its way to an address that it has lost as if it had no association,
+/// maybe from another address. Later such an answer is an end.
+#[test]
+fn an_answer_to_what_missed_an_address_is_no_end() {
+    let mut pair = connected(&open(), [2, 1], ways(2));
+    let [a, b, x] = [address(0, 0), address(0, 1), address(1, 0)];
+    let request = request(&mut pair, 0, &[Remove(b)]);
+    give(&mut pair, a, &request);
+    let chunks = vec![SctpChunk::Abort { is_reflected: true, causes: Vec::new() }];
+    // It bears the tag of the packet that it answers.
+    let packet = SctpPacket { source: 5000, destination: 5000, tag: pair.end(0).tag(), chunks };
+    for (seconds, is_end) in [(0, false), (1, false), (3, true)] {
+        let now = pair.now + Duration::from_secs(seconds);
+        pair.end(1).handle(now, [x, a], &packet, false);
+        assert_eq!(pair.end(1).is_closed(), is_end, "after {seconds} s");
+    }
 }

@@ -95,6 +95,12 @@ impl SctpAssociation {
             }
             // Its sender knows already what this end has just asked for (RFC 5061 section 5.3.1).
             Some(SctpChunk::Abort { .. }) if self.addresses.is_leaving(ends[0]) => false,
+            // So does a peer that answers what was on its way to an address that it has just lost.
+            Some(SctpChunk::Abort { is_reflected: true, .. })
+                if now < self.addresses.strays_until =>
+            {
+                false
+            }
             Some(
                 SctpChunk::Abort { is_reflected, .. }
                 | SctpChunk::ShutdownComplete { is_reflected },

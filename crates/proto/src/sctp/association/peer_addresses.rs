@@ -164,6 +164,8 @@ impl SctpAssociation {
     /// The peer has lost an address (rule F13).
     fn lose_peer(&mut self, now: Time, address: IpAddr) {
         self.addresses.remove_peer(address);
+        let rto = self.paths[self.primary].estimator.rto;
+        self.addresses.strays_until = now + rto * 2;
         self.close_paths(|[_, peer]| peer == address);
         self.replies.retain(|reply| reply.ends[1] != address);
         self.pair_addresses(now);
