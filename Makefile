@@ -79,6 +79,7 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
 	FONTIS_RUNS=2000 $(CARGO) test --release --locked -p fontis-sim --test main safety -- --nocapture
 	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
+	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-proto --test main sctp::a
 	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
 	$(CARGO) test --release --locked -p fontis-cli --test transfer -- --ignored
 	FONTIS_HOSTILE=10000x10 $(CARGO) test --release --locked -p fontis-cli --test transfer hostile -- --nocapture

@@ -7,9 +7,10 @@ use bytes::Bytes;
 use fontis_base::{Duration, Stream, Time};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
-    RepairedLoss, SctpAssociation, SctpChunk, SctpCode, SctpConfig, SctpData, SctpPacket,
-    SctpSecret, SctpSend, Stamp, respond_without_state,
+    AckPolicy, AddressChange, AddressParameter, CmtConfig, CodeReach, CodingConfig,
+    DynamicAddresses, Multipath, Reliability, RepairWait, RepairedLoss, SctpAssociation, SctpAuth,
+    SctpCause, SctpChunk, SctpCode, SctpConfig, SctpData, SctpPacket, SctpSecret, SctpSend, Stamp,
+    respond_without_state,
 };
 
 /// Whatever decodes is encoded to the same packet; whatever packets come, ends go on, and none
@@ -37,7 +38,17 @@ pub(crate) fn run(data: &[u8]) {
         is_inside: b & 8 != 0,
         loss: if b & 4 != 0 { RepairedLoss::Hidden } else { RepairedLoss::Beyond },
     };
+    let kinds = [0, 3, 10, 64].into_iter().filter(|kind| b >> (kind % 4) & 1 != 0);
+    let auth = SctpAuth { kinds: kinds.collect(), ..SctpAuth::default() };
+    let dynamic = [
+        DynamicAddresses::No,
+        DynamicAddresses::Authenticated,
+        DynamicAddresses::Open,
+        DynamicAddresses::Unnamed,
+    ];
     let config = SctpConfig {
+        auth: (b & 16 != 0).then_some(auth),
+        dynamic: dynamic[usize::from(b % 4)],
         mtu: 200 + u32::from(b) * 6,
         receive_buffer: 2000 + u32::from(b) * 64,
         send_buffer: 20_000,
@@ -98,14 +109,16 @@ fn bytes_are_a_packet_or_none(data: &[u8]) {
         return;
     }
     let again = SctpPacket::decode(&bytes.into()).expect("what we encode decodes");
-    if packet
-        .chunks
-        .iter()
-        .all(|chunk| !matches!(chunk, SctpChunk::Init(_) | SctpChunk::InitAck(_)))
-    {
+    // Parameters may come in another order, and a code is over bytes that may have been written in
+    // another way.
+    let is_free = |chunk: &SctpChunk| {
+        matches!(chunk, SctpChunk::Init(_) | SctpChunk::InitAck(_) | SctpChunk::Auth(_))
+    };
+    if !packet.chunks.iter().any(is_free) {
         assert_eq!(again, packet);
     }
-    let config = SctpConfig::new(secret(1));
+    let dynamic = DynamicAddresses::Authenticated;
+    let config = SctpConfig { dynamic, ..SctpConfig::new(secret(1)) };
     let ends = [address(1, 0), address(0, 0)];
     let _ = respond_without_state(Time::from_nanos(9), &config, ends, &packet);
     let _ = SctpAssociation::accept(Time::from_nanos(9), config, ends, &packet);
@@ -161,6 +174,15 @@ impl Pair {
                 match large % 32 {
                     0 => end.abort(),
                     1 | 2 => end.close(now),
+                    number @ 3..24 => {
+                        let address = address(side, (number / 3 % 5) as u8);
+                        let change = match number % 3 {
+                            0 => AddressChange::Add(address),
+                            1 => AddressChange::Remove(address),
+                            _ => AddressChange::Primary(address),
+                        };
+                        let _ = end.change_address(change);
+                    }
                     _ => {}
                 }
             }
@@ -253,6 +275,34 @@ fn forge(packet: &mut SctpPacket, small: u8, large: u16) {
         (SctpChunk::Echo(echo), 0) => echo.number = echo.number.wrapping_add(number),
         (SctpChunk::Echo(echo), _) => echo.stamp.path = small,
         (SctpChunk::Shutdown { cumulative }, _) => *cumulative = cumulative.wrapping_add(number),
+        (SctpChunk::Auth(auth), 0) => auth.key = large,
+        (SctpChunk::Auth(auth), 1) => auth.hash = large % 4,
+        (SctpChunk::Auth(auth), 2) => auth.code = auth.code.slice(..auth.code.len() / 2),
+        (SctpChunk::Auth(auth), _) => auth.covered = Bytes::from(vec![small; 4]),
+        (SctpChunk::Asconf(asconf), 0) => asconf.number = asconf.number.wrapping_add(number),
+        (SctpChunk::Asconf(asconf), way) => {
+            let host = address(usize::from(small % 2), large as u8 % 9);
+            let zeros = IpAddr::from([0; 4]);
+            let address =
+                [host, host, zeros, IpAddr::from([large as u8; 16])][usize::from(way % 4)];
+            let change = match large / 256 % 3 {
+                0 => AddressChange::Add(address),
+                1 => AddressChange::Remove(address),
+                _ => AddressChange::Primary(address),
+            };
+            let value = Bytes::copy_from_slice(&large.to_be_bytes());
+            asconf.parameters.push(match way {
+                7 => AddressParameter::Unknown { kind: large, value },
+                _ => AddressParameter::Change { id: number, change },
+            });
+        }
+        (SctpChunk::AsconfAck(ack), 0) => ack.number = ack.number.wrapping_add(number),
+        (SctpChunk::AsconfAck(ack), 1) => ack.answers.clear(),
+        (SctpChunk::AsconfAck(ack), _) => {
+            for answer in &mut ack.answers {
+                answer.causes = vec![SctpCause::of(large); usize::from(small % 2)];
+            }
+        }
         (SctpChunk::Heartbeat(info) | SctpChunk::HeartbeatAck(info), _) => {
             *info = Bytes::copy_from_slice(&vec![small; usize::from(large % 40)]);
         }

@@ -1,11 +1,13 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration as Wait;
 
 use fontis_base::Ecn;
-use fontis_proto::sctp::{AbortReason, SctpAssociation, SctpEvent, SctpPacket, SctpPathState};
+use fontis_proto::sctp::{
+    AbortReason, AddressChange, SctpAssociation, SctpEvent, SctpPacket, SctpPathState,
+};
 use tokio::sync::Notify;
 
 use super::SctpError;
@@ -15,6 +17,9 @@ use crate::udp::Leaves;
 
 /// The longest that a driver sleeps without a timer.
 const LONGEST: Wait = Wait::from_secs(3600);
+
+/// Outcomes of changes of addresses that wait for the application at most.
+const MOST_CHANGES: usize = 64;
 
 /// What the application, the readers and the driver of an association share.
 pub(super) struct Core {
@@ -40,6 +45,8 @@ pub(super) struct Inner {
     /// section 5.4), and of the first one from anywhere.
     udp_port: u16,
     udp_ports: HashMap<IpAddr, u16>,
+    /// What became of changes of addresses that the application has asked for.
+    changes: VecDeque<(AddressChange, Option<u16>)>,
 }
 
 /// How far an association has come.
@@ -66,6 +73,7 @@ impl Core {
                 ports,
                 udp_port,
                 udp_ports: HashMap::new(),
+                changes: VecDeque::new(),
             }),
             work: Notify::new(),
             changed: Notify::new(),
@@ -100,13 +108,12 @@ impl Core {
     ) {
         let mut inner = self.inner();
         let is_own = packet.tag == inner.association.tag();
-        let is_path =
-            |inner: &Inner| inner.association.paths().any(|path| path.ends[1] == from.ip());
-        if is_own && is_path(&inner) {
-            inner.udp_ports.insert(from.ip(), from.port());
-        }
         let now = sockets.now();
         inner.association.handle(now, [local, from.ip()], packet, ecn == Ecn::Ce);
+        // The packet may be what made the address the peer's.
+        if is_own && inner.association.peer_addresses().contains(&from.ip()) {
+            inner.udp_ports.insert(from.ip(), from.port());
+        }
     }
 
     /// Starts the driver.
@@ -164,11 +171,24 @@ impl Core {
                 SctpEvent::Connected => Phase::Connected,
                 SctpEvent::Closed => Phase::Closed,
                 SctpEvent::Aborted(reason) => Phase::Aborted(reason),
+                SctpEvent::AddressChanged(change) => {
+                    inner.note(change, None);
+                    continue;
+                }
+                SctpEvent::AddressRefused(change, cause) => {
+                    inner.note(change, Some(cause));
+                    continue;
+                }
+                SctpEvent::PeerAddress(AddressChange::Remove(address)) => {
+                    inner.udp_ports.remove(&address);
+                    continue;
+                }
                 SctpEvent::Restarted
                 | SctpEvent::PeerFinished
                 | SctpEvent::PeerReset(_)
                 | SctpEvent::Reset(_)
                 | SctpEvent::ResetRefused(_)
+                | SctpEvent::PeerAddress(_)
                 | SctpEvent::PathUp(_)
                 | SctpEvent::PathDown(_) => continue,
             };
@@ -190,9 +210,23 @@ impl Inner {
     /// another's.
     fn ends(&self) -> Vec<Ends> {
         let [own, peer] = self.ports;
-        let answered =
-            self.association.paths().filter(|path| path.state != SctpPathState::Unconfirmed);
+        let is_open = |state| !matches!(state, SctpPathState::Unconfirmed | SctpPathState::Removed);
+        let answered = self.association.paths().filter(|path| is_open(path.state));
         answered.map(|path| (self.in_udp(path.ends[1]), peer, own)).collect()
+    }
+
+    /// What became of a change of addresses: nothing, or the code of the cause.
+    fn note(&mut self, change: AddressChange, cause: Option<u16>) {
+        if self.changes.len() == MOST_CHANGES {
+            self.changes.pop_front();
+        }
+        self.changes.push_back((change, cause));
+    }
+
+    /// Takes what became of a change.
+    pub(super) fn outcome(&mut self, change: AddressChange) -> Option<Option<u16>> {
+        let at = self.changes.iter().position(|(of, _)| *of == change)?;
+        self.changes.remove(at).map(|(_, cause)| cause)
     }
 
     /// An address of the peer in UDP.

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::SctpError;
 use super::core::Core;
-use super::socket::{Bound, Readers, Sockets};
+use super::socket::{Bound, Readers, Sockets, of_family};
 use super::stream::SctpStream;
 use super::table::Table;
 use crate::udp::{Batch, Leaves, SharedSocket, ecn, source_towards};
@@ -63,10 +63,10 @@ impl Shared {
 
     /// The configuration over these sockets.
     fn fitted(&self, config: SctpConfig, peer: Option<IpAddr>) -> SctpConfig {
-        let all_v4 = self.sockets.bound.iter().all(|bound| bound.address.is_ipv4());
+        let all_v4 = self.sockets.bound().iter().all(|bound| bound.address.is_ipv4());
         let is_v4 = peer.map_or(all_v4, |peer| peer.is_ipv4() && all_v4);
         let overhead = UDP + if is_v4 { IPV4 } else { IPV6 };
-        let addresses = self.sockets.addresses().collect();
+        let addresses = self.sockets.addresses();
         SctpConfig { addresses, overhead, batches: true, ..config }
     }
 }
@@ -92,13 +92,8 @@ impl SctpEndpoint {
     pub fn bind_on(addresses: &[(SocketAddr, Option<&str>)]) -> io::Result<Self> {
         let mut bound: Vec<Bound> = Vec::new();
         for (address, device) in addresses {
-            let mut wanted = *address;
-            if let (0, Some(first)) = (wanted.port(), bound.first()) {
-                wanted.set_port(first.address.port());
-            }
-            let socket = SharedSocket::bind(wanted, *device)
-                .or_else(|_| SharedSocket::bind(*address, *device))?;
-            bound.push(Bound { address: socket.local_addr()?, socket });
+            let port = bound.first().map(|first| first.address.port());
+            bound.push(bind(*address, *device, port)?);
         }
         if bound.is_empty() {
             let text = "an endpoint of SCTP needs an address";
@@ -107,9 +102,28 @@ impl SctpEndpoint {
         let sockets = Arc::new(Sockets::new(bound));
         let table = Arc::new(Table::new());
         let shared = Arc::new(Shared { sockets, table, services: Mutex::default() });
-        let read = |number| tokio::spawn(read(shared.clone(), number)).abort_handle();
-        let readers = (0..shared.sockets.bound.len()).map(read).collect();
-        Ok(Self { shared, readers: Arc::new(Readers(readers)) })
+        let endpoint = Self { shared, readers: Arc::default() };
+        (0..endpoint.shared.sockets.bound().len()).for_each(|number| endpoint.read(number));
+        Ok(endpoint)
+    }
+
+    /// Binds a UDP socket to a further address, on an interface if one is named. New associations
+    /// of [`connect`](Self::connect) have it; those that are there have it once
+    /// [`SctpStream::change_address`] has told the peer.
+    ///
+    /// # Errors
+    /// As [`bind_on`](Self::bind_on).
+    pub fn add_address(&self, address: SocketAddr, device: Option<&str>) -> io::Result<()> {
+        let sockets = &self.shared.sockets;
+        let port = sockets.bound().first().map(|first| first.address.port());
+        let number = sockets.add(bind(address, device, port)?);
+        self.read(number);
+        Ok(())
+    }
+
+    /// Starts the reader of a socket.
+    fn read(&self, number: usize) {
+        self.readers.add(tokio::spawn(read(self.shared.clone(), number)).abort_handle());
     }
 
     /// Its addresses in UDP.
@@ -157,8 +171,9 @@ impl SctpEndpoint {
     ) -> Result<SctpStream, SctpError> {
         let sockets = &self.shared.sockets;
         let peer_ip = peer.ip().to_canonical();
-        let number = sockets.of_family(peer_ip).ok_or(SctpError::NoSocket { peer })?;
-        let local = match sockets.bound[number].address.ip() {
+        let bound = sockets.bound();
+        let number = of_family(&bound, peer_ip).ok_or(SctpError::NoSocket { peer })?;
+        let local = match bound[number].address.ip() {
             any if any.is_unspecified() => source_towards(peer)?,
             own => own,
         };
@@ -211,10 +226,22 @@ impl Drop for SctpListener {
     }
 }
 
+/// Binds a socket to an address. One without a port has this one, if it is free.
+fn bind(address: SocketAddr, device: Option<&str>, port: Option<u16>) -> io::Result<Bound> {
+    let mut wanted = address;
+    if let (0, Some(port)) = (wanted.port(), port) {
+        wanted.set_port(port);
+    }
+    let socket =
+        SharedSocket::bind(wanted, device).or_else(|_| SharedSocket::bind(address, device))?;
+    Ok(Bound { address: socket.local_addr()?, socket })
+}
+
 /// Reads a socket, and hands each packet to its association.
 async fn read(shared: Arc<Shared>, number: usize) {
     let sockets = shared.sockets.clone();
-    let Bound { address, socket } = &sockets.bound[number];
+    let Some(bound) = sockets.bound().get(number).cloned() else { return };
+    let Bound { address, socket } = &*bound;
     let mut batch = Batch::new();
     let mut answers = sockets.departures();
     let mut touched: Vec<Arc<Core>> = Vec::new();

@@ -4,7 +4,8 @@
 //! [`SctpEndpoint::connect`] makes an association from it, and [`SctpEndpoint::listen`] accepts
 //! those of others. An [`SctpStream`] is an association: [`SctpStream::send`] and
 //! [`SctpStream::recv`] pass messages, and [`SctpStream::paths`] tells how each path is. Futures
-//! run on the tokio runtime that an endpoint was bound in.
+//! run on the tokio runtime that an endpoint was bound in. [`SctpStream::change_address`] tells the
+//! peer of addresses that come and go.
 //!
 //! Nothing here is encrypted, and nothing proves who the peer is: for that, use the connections of
 //! this crate.
@@ -16,9 +17,9 @@ mod stream;
 mod table;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
-use fontis_proto::sctp::{AbortReason, SECRET_CODE, SctpSecret, SctpSendError};
+use fontis_proto::sctp::{AbortReason, SECRET_CODE, SctpAddressError, SctpSecret, SctpSendError};
 use thiserror::Error;
 
 pub use endpoint::{SctpEndpoint, SctpListener};
@@ -42,6 +43,21 @@ pub enum SctpError {
     /// The message cannot be sent.
     #[error("{0}")]
     Send(#[from] SctpSendError),
+    /// The addresses cannot change.
+    #[error("{0}")]
+    Address(#[from] SctpAddressError),
+    /// The peer refuses a change of addresses.
+    #[error("the peer refuses that change of addresses, for cause {cause} of RFC 5061 or 9260")]
+    Refused {
+        /// The code of the cause.
+        cause: u16,
+    },
+    /// No socket has an address.
+    #[error("the endpoint has no socket of {address}: add one first")]
+    NoSuchSocket {
+        /// The address.
+        address: IpAddr,
+    },
     /// Another association has the same ports and the same peer, or there are as many as may be.
     #[error(
         "this endpoint has an SCTP association from port {} to port {} of {peer}, or 1024 others: \

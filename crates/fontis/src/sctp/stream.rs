@@ -1,7 +1,8 @@
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use fontis_proto::sctp::{SctpData, SctpMessage, SctpPath, SctpSend, SctpStats};
+use fontis_proto::sctp::{AddressChange, SctpData, SctpMessage, SctpPath, SctpSend, SctpStats};
 
 use super::SctpError;
 use super::core::{Core, Phase};
@@ -107,6 +108,42 @@ impl SctpStream {
             .await
     }
 
+    /// Tells the peer of a change of this end's addresses, and waits for its answer (RFC 5061).
+    /// Both ends must be configured for it ([`SctpConfig::dynamic`](
+    /// fontis_proto::sctp::SctpConfig::dynamic)). A new address is one of the endpoint's sockets:
+    /// [`SctpEndpoint::add_address`](super::SctpEndpoint::add_address) makes one.
+    ///
+    /// # Errors
+    /// If no socket has the address, the change is not possible or the peer refuses it.
+    pub async fn change_address(&self, change: AddressChange) -> Result<(), SctpError> {
+        if let AddressChange::Add(address) = change
+            && !self.sockets.has(address)
+        {
+            return Err(SctpError::NoSuchSocket { address });
+        }
+        self.ask(change)?;
+        self.core.work.notify_one();
+        let outcome = self.core.until(|inner| match inner.outcome(change) {
+            Some(None) => Some(Ok(())),
+            Some(Some(cause)) => Some(Err(SctpError::Refused { cause })),
+            None => inner.check().err().map(Err),
+        });
+        outcome.await
+    }
+
+    fn ask(&self, change: AddressChange) -> Result<(), SctpError> {
+        let mut inner = self.core.inner();
+        inner.check()?;
+        Ok(inner.association.change_address(change)?)
+    }
+
+    /// The addresses of this end that the peer knows, and those of the peer.
+    pub fn addresses(&self) -> [Vec<IpAddr>; 2] {
+        let inner = self.core.inner();
+        let association = &inner.association;
+        [association.own_addresses(), association.peer_addresses()].map(<[IpAddr]>::to_vec)
+    }
+
     /// Its paths.
     pub fn paths(&self) -> Vec<SctpPath> {
         self.core.inner().association.paths().collect()
@@ -157,7 +194,10 @@ mod tests {
     use std::net::SocketAddr;
     use std::time::Duration as Wait;
 
-    use fontis_proto::sctp::{AbortReason, CmtConfig, Multipath, SctpConfig, SctpPathState};
+    use fontis_base::Duration;
+    use fontis_proto::sctp::{
+        AbortReason, CmtConfig, DynamicAddresses, Multipath, SctpConfig, SctpPathState, SctpTimers,
+    };
 
     use super::super::endpoint::SctpEndpoint;
     use super::super::random_secret;
@@ -309,6 +349,37 @@ mod tests {
                 assert_eq!(path.state, SctpPathState::Active);
                 assert!(path.sent > 100_000, "both carry: {paths:?}");
             }
+            stream.close().await.expect("a close");
+        };
+        tokio::time::timeout(PATIENCE, talk).await.expect("in time");
+    }
+
+    #[tokio::test]
+    async fn a_client_moves_from_one_address_to_another() {
+        let dynamic = |ports| SctpConfig {
+            dynamic: DynamicAddresses::Authenticated,
+            timers: SctpTimers { least: Duration::from_millis(50), ..SctpTimers::default() },
+            ..config(ports)
+        };
+        let server = bind(&["127.0.0.1:0"]);
+        let address = echo(&server, dynamic([7, 0]));
+        let client = bind(&["127.0.0.2:0"]);
+        let [old, new] = ["127.0.0.2", "127.0.0.3"].map(|ip| ip.parse().expect("an address"));
+        let talk = async {
+            let stream = client.connect(address, dynamic([0, 7])).await.expect("a server");
+            exchange(&stream, 0..20).await;
+            let absent = stream.change_address(AddressChange::Add(new)).await;
+            assert!(matches!(absent, Err(SctpError::NoSuchSocket { .. })), "{absent:?}");
+            client.add_address((new, 0).into(), None).expect("a socket");
+            stream.change_address(AddressChange::Add(new)).await.expect("it is added");
+            exchange(&stream, 20..40).await;
+            stream.change_address(AddressChange::Remove(old)).await.expect("it is removed");
+            exchange(&stream, 40..60).await;
+            assert_eq!(stream.addresses(), [vec![new], vec![address.ip()]]);
+            let last = stream.change_address(AddressChange::Remove(new)).await;
+            assert!(matches!(last, Err(SctpError::Address(_))), "{last:?}");
+            let carried: Vec<u64> = stream.paths().iter().map(|path| path.sent).collect();
+            assert!(carried[1] > 100_000, "{carried:?}");
             stream.close().await.expect("a close");
         };
         tokio::time::timeout(PATIENCE, talk).await.expect("in time");

@@ -1,12 +1,16 @@
 //! One end of an association: the state machine of RFC 9260 section 4.
 
 mod acks;
+mod asconf;
+mod auth;
 mod coding;
 mod handshake;
 mod input;
 mod losses;
 mod mtu;
 mod output;
+mod pathset;
+mod peer_addresses;
 mod receive;
 mod reconfig;
 mod sending;
@@ -20,7 +24,9 @@ use std::collections::VecDeque;
 use fontis_base::{Duration, Time};
 use smallvec::SmallVec;
 
+use super::addresses::Addresses;
 use super::arrivals::Arrivals;
+use super::auth::Authentication;
 use super::chunk::{DataChunk, InitChunk, SctpCause, SctpChunk, Stamp};
 use super::config::SctpConfig;
 use super::data::SctpData;
@@ -65,7 +71,12 @@ pub struct SctpAssociation {
     state: State,
     /// The tag that packets to this end bear, and that of packets to the peer.
     tags: [u32; 2],
+    /// The first TSN of this end.
+    first_tsn: u32,
     features: Features,
+    /// The keys by which chunks are authenticated, if they are.
+    auth: Option<Authentication>,
+    addresses: Addresses,
     paths: Vec<Path>,
     /// The path that control chunks and, without CMT, data use.
     primary: usize,
@@ -346,7 +357,10 @@ impl SctpAssociation {
         Self {
             state,
             tags,
+            first_tsn: tsns[0],
             features: Features::default(),
+            auth: None,
+            addresses: Addresses::new(tsns),
             paths: Vec::new(),
             primary: 0,
             fitted: config.mtu,
@@ -441,6 +455,8 @@ impl SctpAssociation {
     /// Queues a packet on a path; without one, on the primary path.
     fn reply(&mut self, path: Option<u8>, chunks: Vec<SctpChunk>) {
         let at = path.map_or(self.primary, usize::from).min(self.paths.len().saturating_sub(1));
+        let is_there = |at: &usize| self.paths.get(*at).is_some_and(Path::is_there);
+        let at = Some(at).filter(is_there).unwrap_or(self.primary);
         let Some(Path { local, peer, .. }) = self.paths.get(at) else { return };
         // A peer that asks much gets no more answers than this at a time.
         if self.replies.len() < 64 {
@@ -459,7 +475,7 @@ impl SctpAssociation {
             let others = all.iter().copied().filter(|other| *other != first);
             core::iter::once(first).chain(others).collect()
         };
-        let (locals, peers) = (rest(ends[0], &config.addresses), rest(ends[1], peers));
+        let (locals, peers) = (rest(ends[0], config.named_addresses()), rest(ends[1], peers));
         let count = locals.len().max(peers.len()).min(MOST_PATHS);
         let pair = |at: usize| [locals[at.min(locals.len() - 1)], peers[at.min(peers.len() - 1)]];
         (0..count).map(pair).collect()
@@ -467,7 +483,9 @@ impl SctpAssociation {
 
     /// Makes the paths, of which the first is that of the handshake.
     fn open_paths(&mut self, now: Time, ends: [IpAddr; 2], peers: &[IpAddr]) {
-        self.paths = Self::pairs(&self.config, ends, peers)
+        let pairs = Self::pairs(&self.config, ends, peers);
+        self.addresses.begin(&pairs);
+        self.paths = pairs
             .into_iter()
             .map(|[local, peer]| Path::new(now, local, peer, &self.config))
             .collect();
@@ -480,8 +498,11 @@ impl SctpAssociation {
 
     /// The path between two addresses; if there is none, that to the peer's address.
     fn path_of(&self, ends: [IpAddr; 2]) -> Option<u8> {
-        let exact = self.paths.iter().position(|path| [path.local, path.peer] == ends);
-        let near = || self.paths.iter().position(|path| path.peer == ends[1]);
+        let find = |is: &dyn Fn(&Path) -> bool| {
+            self.paths.iter().position(|path| path.is_there() && is(path))
+        };
+        let exact = find(&|path| [path.local, path.peer] == ends);
+        let near = || find(&|path| path.peer == ends[1]);
         exact.or_else(near).map(|at| at as u8)
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::data::SctpData;
+use super::offer::AuthOffer;
 
 /// A chunk (RFC 9260 section 3.3, and the extensions that this crate speaks).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,6 +67,12 @@ pub enum SctpChunk {
     Restored(SmallVec<[u32; 4]>),
     /// RE-CONFIG: requests to reset streams, and answers (RFC 6525).
     Reconfig(SmallVec<[Reconfig; 2]>),
+    /// AUTH: a code of all chunks behind it (RFC 4895).
+    Auth(AuthChunk),
+    /// ASCONF: changes of the sender's addresses (RFC 5061).
+    Asconf(AsconfChunk),
+    /// ASCONF-ACK: what became of them.
+    AsconfAck(AsconfAckChunk),
     /// A chunk of a type that is not known here.
     Unknown {
         /// Its type.
@@ -156,6 +163,8 @@ pub struct InitChunk {
     pub forwards: bool,
     /// Whether it knows marks.
     pub ecn: bool,
+    /// What it says of authentication (RFC 4895).
+    pub auth: AuthOffer,
     /// Parameters to be reported to the peer because they are not known.
     pub unknown: Vec<(u16, Bytes)>,
 }
@@ -263,6 +272,103 @@ pub enum Reconfig {
     },
 }
 
+/// AUTH (RFC 4895 section 5.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuthChunk {
+    /// The number of the shared key.
+    pub key: u16,
+    /// The number of the hash.
+    pub hash: u16,
+    /// The code.
+    pub code: Bytes,
+    /// The bytes of the chunks behind it, with their padding, which the code is over. What came is
+    /// kept as it was: a peer may have written the same chunks in another way.
+    pub covered: Bytes,
+}
+
+impl AuthChunk {
+    /// Bytes before the code.
+    pub const HEADER: usize = 8;
+}
+
+/// ASCONF (RFC 5061 section 4.1.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsconfChunk {
+    /// Its number.
+    pub number: u32,
+    /// An address of the sender by which the receiver may find the association.
+    pub lookup: IpAddr,
+    /// What changes, in order.
+    pub parameters: SmallVec<[AddressParameter; 2]>,
+}
+
+/// ASCONF-ACK (RFC 5061 section 4.1.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AsconfAckChunk {
+    /// The number of the request.
+    pub number: u32,
+    /// What became of its parameters. What is not here has succeeded, unless one before it failed.
+    pub answers: SmallVec<[AddressAnswer; 2]>,
+}
+
+/// A change of the addresses of an end. An address of zeros is the source of the packet or, where
+/// one is removed, all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressChange {
+    /// The end has a further address.
+    Add(IpAddr),
+    /// The end has lost an address.
+    Remove(IpAddr),
+    /// The end would receive at this address.
+    Primary(IpAddr),
+}
+
+impl AddressChange {
+    /// The address.
+    pub const fn address(self) -> IpAddr {
+        match self {
+            Self::Add(address) | Self::Remove(address) | Self::Primary(address) => address,
+        }
+    }
+
+    /// The same change of another address.
+    pub const fn at(self, address: IpAddr) -> Self {
+        match self {
+            Self::Add(_) => Self::Add(address),
+            Self::Remove(_) => Self::Remove(address),
+            Self::Primary(_) => Self::Primary(address),
+        }
+    }
+}
+
+/// A parameter of ASCONF (RFC 5061 section 4.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AddressParameter {
+    /// A change.
+    Change {
+        /// The sender's number of the change.
+        id: u32,
+        /// What changes.
+        change: AddressChange,
+    },
+    /// One that is not known.
+    Unknown {
+        /// Its type.
+        kind: u16,
+        /// Its content.
+        value: Bytes,
+    },
+}
+
+/// What became of a parameter of ASCONF (RFC 5061 sections 4.2.3 and 4.2.5).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressAnswer {
+    /// The number of the change.
+    pub id: u32,
+    /// Why it is refused; nothing if it is done.
+    pub causes: Vec<SctpCause>,
+}
+
 /// The reason for an ABORT or an ERROR (RFC 9260 section 3.3.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SctpCause {
@@ -291,6 +397,22 @@ impl SctpCause {
     pub const USER: u16 = 12;
     /// What came is against the protocol.
     pub const VIOLATION: u16 = 13;
+    /// An address of a kind that is not usable here.
+    pub const UNUSABLE_ADDRESS: u16 = 5;
+    /// A parameter with a value that may not be.
+    pub const INVALID_PARAMETER: u16 = 7;
+    /// An AUTH chunk with a hash that was not named (RFC 4895).
+    pub const UNKNOWN_HASH: u16 = 0x0105;
+    /// A request to remove the last address (RFC 5061).
+    pub const LAST_ADDRESS: u16 = 0x00a0;
+    /// No room for another address.
+    pub const ADDRESS_SHORTAGE: u16 = 0x00a1;
+    /// A request to remove the address that it comes from.
+    pub const SOURCE_ADDRESS: u16 = 0x00a2;
+    /// An ASCONF-ACK that nothing asked for.
+    pub const ILLEGAL_ACK: u16 = 0x00a3;
+    /// A request that this end does not permit.
+    pub const NOT_PERMITTED: u16 = 0x00a4;
 
     /// A cause without details.
     pub const fn of(code: u16) -> Self {

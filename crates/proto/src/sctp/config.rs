@@ -6,6 +6,7 @@ use fontis_base::Duration;
 use smallvec::SmallVec;
 
 use super::coding::CodingConfig;
+use super::offer::SctpAuth;
 use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
 use crate::scheduler::kind::SchedulerKind;
@@ -77,6 +78,11 @@ pub struct SctpConfig {
     pub nr_sack: bool,
     /// Whether streams can be reset (RFC 6525).
     pub resets: bool,
+    /// Which chunks must be authenticated, and by which keys (RFC 4895). Nothing is where there is
+    /// none.
+    pub auth: Option<SctpAuth>,
+    /// Whether addresses of both ends may change (RFC 5061).
+    pub dynamic: DynamicAddresses,
     /// Erasure codes over what it sends, if both ends have them.
     pub coding: Option<CodingConfig>,
     /// Whether it takes repairs of what the peer sends. An end that codes does so, too.
@@ -97,6 +103,21 @@ pub enum StreamTurns {
     /// That of which the fewest bytes were sent since it was at rest, so that what is short
     /// overtakes what is long (Moktan 2020, section 5.1).
     Shortest,
+}
+
+/// Whether addresses of an association may change (RFC 5061).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DynamicAddresses {
+    /// They stay as they are.
+    #[default]
+    No,
+    /// They may, if both ends authenticate the chunks that say so.
+    Authenticated,
+    /// The same for an end whose addresses others see as different ones, such as one behind a NAT:
+    /// what it sends names no address but the source of its packet (sections 4.2.1 to 4.2.4).
+    Unnamed,
+    /// They may, also if nothing is authenticated: something below proves who the peer is.
+    Open,
 }
 
 /// How data use several paths.
@@ -262,11 +283,31 @@ impl SctpConfig {
             asks_acks: true,
             nr_sack: false,
             resets: true,
+            auth: None,
+            dynamic: DynamicAddresses::No,
             coding: None,
             decodes: false,
             only_marks: false,
             timers: SctpTimers::default(),
         }
+    }
+
+    /// Its addresses that the peer is told of.
+    pub(super) fn named_addresses(&self) -> &[IpAddr] {
+        if self.dynamic == DynamicAddresses::Unnamed { &[] } else { &self.addresses }
+    }
+
+    /// What it authenticates, if it does: changes of addresses ask for it.
+    pub(super) fn authentication(&self) -> Option<SctpAuth> {
+        let asks =
+            matches!(self.dynamic, DynamicAddresses::Authenticated | DynamicAddresses::Unnamed);
+        self.auth.clone().or_else(|| asks.then(SctpAuth::default))
+    }
+
+    /// Whether it has nothing to do with peers that authenticate nothing: it would drop chunks
+    /// without which there is no association.
+    pub(super) fn insists_on_auth(&self) -> bool {
+        self.auth.as_ref().is_some_and(|auth| !auth.kinds.is_empty())
     }
 
     /// Its settings of CMT, if it uses all paths at once.
@@ -312,6 +353,19 @@ impl SctpSecret {
         parts.iter().for_each(|part| content.extend_from_slice(&part.to_be_bytes()));
         let [a, b, c, d, e, f, g, h, ..] = self.code(&content);
         u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    }
+
+    /// The random number of an end that has chosen this tag and this first TSN.
+    pub(super) fn random(&self, tag: u32, tsn: u32) -> [u8; 2 * SECRET_CODE] {
+        let mut random = [0; 2 * SECRET_CODE];
+        for (half, part) in (0_u8..).zip(random.chunks_exact_mut(SECRET_CODE)) {
+            let mut content = b"random".to_vec();
+            content.push(half);
+            content.extend_from_slice(&tag.to_be_bytes());
+            content.extend_from_slice(&tsn.to_be_bytes());
+            part.copy_from_slice(&self.code(&content));
+        }
+        random
     }
 }
 

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::config::{SECRET_CODE, SctpSecret};
 use super::features::Features;
+use super::offer::AuthParameters;
 
 /// The content of a cookie.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,9 @@ pub(super) struct Cookie {
     /// Streams to the peer and from it.
     pub(super) streams: [u16; 2],
     pub(super) features: Features,
+    /// What the peer says of authentication, if both ends authenticate. What this end says follows
+    /// from its tag and its TSN.
+    pub(super) auth: Option<Box<AuthParameters>>,
     /// The peer's addresses, the one that asked first.
     pub(super) addresses: SmallVec<[IpAddr; 2]>,
 }
@@ -40,6 +44,8 @@ pub(super) enum BadCookie {
 
 /// Bytes before the addresses.
 const FIXED: usize = 8 + 4 + 8 + 8 + 8 + 4 + 4 + 1;
+/// In the byte of features: another one follows.
+const HAS_MORE: u8 = 0x80;
 
 impl Cookie {
     pub(super) fn seal(&self, secret: &SctpSecret) -> Bytes {
@@ -49,7 +55,14 @@ impl Cookie {
         let words = self.tags.iter().chain(&self.tsns).chain(&self.ties).chain([&self.window]);
         words.for_each(|word| bytes.extend_from_slice(&word.to_be_bytes()));
         self.streams.iter().for_each(|streams| bytes.extend_from_slice(&streams.to_be_bytes()));
-        bytes.push(self.features.bits());
+        let [more, bits] = self.features.bits().to_be_bytes();
+        bytes.push(bits | if more == 0 { 0 } else { HAS_MORE });
+        if more != 0 {
+            bytes.push(more);
+        }
+        if let Some(auth) = &self.auth {
+            seal_auth(auth, &mut bytes);
+        }
         for address in &self.addresses {
             match address {
                 IpAddr::V4(address) => {
@@ -98,6 +111,18 @@ impl Cookie {
         };
         let half = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);
         let made = u64::from(word(0)) << 32 | u64::from(word(4));
+        let mut bits = u16::from(fixed[44] & !HAS_MORE);
+        if fixed[44] & HAS_MORE != 0 {
+            let (more, after) = rest.split_first()?;
+            bits |= u16::from(*more) << 8;
+            rest = after;
+        }
+        let features = Features::of_bits(bits);
+        let mut auth = None;
+        if features.auth {
+            let (parameters, after) = read_auth(rest)?;
+            (auth, rest) = (Some(Box::new(parameters)), after);
+        }
         let mut addresses = SmallVec::new();
         while let Some((len, after)) = rest.split_first() {
             let (address, after) = after.split_at_checked((*len).into())?;
@@ -115,25 +140,57 @@ impl Cookie {
             ties: [word(28), word(32)],
             window: word(36),
             streams: [half(40), half(42)],
-            features: Features::of_bits(fixed[44]),
+            features,
+            auth,
             addresses,
         })
     }
+}
+
+/// Writes the random number, the number of types and these, and the number of hashes and these.
+fn seal_auth(auth: &AuthParameters, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&auth.random);
+    // No list is another thing than an empty one.
+    let kinds = auth.kinds.as_ref().map_or(0, |kinds| kinds.len() as u16 + 1);
+    bytes.extend_from_slice(&kinds.to_be_bytes());
+    bytes.extend(auth.kinds.iter().flatten());
+    bytes.push(auth.hashes.len() as u8);
+    auth.hashes.iter().for_each(|hash| bytes.extend_from_slice(&hash.to_be_bytes()));
+}
+
+fn read_auth(bytes: &[u8]) -> Option<(AuthParameters, &[u8])> {
+    let (random, bytes) = bytes.split_first_chunk()?;
+    let (kinds, bytes) = bytes.split_first_chunk()?;
+    let mut rest = bytes;
+    let kinds = match u16::from_be_bytes(*kinds).checked_sub(1) {
+        None => None,
+        Some(count) => {
+            let (kinds, after) = rest.split_at_checked(count.into())?;
+            rest = after;
+            Some(SmallVec::from_slice(kinds))
+        }
+    };
+    let (count, after) = rest.split_first()?;
+    let (hashes, rest) = after.split_at_checked(2 * usize::from(*count))?;
+    let hashes = hashes.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]]));
+    Some((AuthParameters { random: *random, kinds, hashes: hashes.collect() }, rest))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_cookie_opens_as_it_was_and_not_if_a_bit_is_changed_or_it_is_old() {
-        let secret = SctpSecret::new(|bytes| {
+    fn secret() -> SctpSecret {
+        SctpSecret::new(|bytes| {
             let sum = bytes
                 .iter()
                 .fold(7u64, |sum, byte| sum.wrapping_mul(0x100_0000_01b3) ^ u64::from(*byte));
             (u128::from(sum) << 64 | u128::from(!sum)).to_be_bytes()
-        });
-        let cookie = Cookie {
+        })
+    }
+
+    fn cookie() -> Cookie {
+        Cookie {
             made: Time::from_nanos(1 << 40),
             ports: [5, 6],
             tags: [1, 2],
@@ -142,8 +199,14 @@ mod tests {
             window: 99,
             streams: [10, 11],
             features: Features::of_bits(3),
+            auth: None,
             addresses: SmallVec::from_iter([IpAddr::from([1, 2, 3, 4]), IpAddr::from([9; 16])]),
-        };
+        }
+    }
+
+    #[test]
+    fn a_cookie_opens_as_it_was_and_not_if_a_bit_is_changed_or_it_is_old() {
+        let (secret, cookie) = (secret(), cookie());
         let life = Duration::from_secs(60);
         let sealed = cookie.seal(&secret);
         let now = cookie.made + life;
@@ -157,5 +220,28 @@ mod tests {
             assert_eq!(Cookie::open(&forged, &secret, now, life), Err(BadCookie::Forged));
         }
         assert_eq!(Cookie::open(&[], &secret, now, life), Err(BadCookie::Forged));
+    }
+
+    #[test]
+    fn a_cookie_keeps_what_the_peer_says_of_authentication_and_its_size_is_bounded() {
+        let secret = secret();
+        let longest: Vec<u8> = (0..=254).collect();
+        for kinds in [None, Some(&[][..]), Some(&[0, 0xc1][..]), Some(&longest[..])] {
+            let hashes = SmallVec::from_elem(3, if kinds.is_some() { 16 } else { 1 });
+            let kinds = kinds.map(SmallVec::from_slice);
+            let auth = AuthParameters { random: [9; 32], kinds, hashes };
+            let features = Features { auth: true, dynamic: true, ..Features::of_bits(5) };
+            let cookie = Cookie { features, auth: Some(Box::new(auth)), ..cookie() };
+            let sealed = cookie.seal(&secret);
+            assert!(sealed.len() < 480, "{}", sealed.len());
+            let opened = Cookie::open(&sealed, &secret, cookie.made, Duration::from_secs(1));
+            assert_eq!(opened, Ok(cookie));
+            // What is cut off is refused, also under a good code.
+            let content = &sealed[..sealed.len() - SECRET_CODE];
+            let auth_ends = content.len() - 5 - 17;
+            for len in 0..auth_ends {
+                assert_eq!(Cookie::read(&content[..len]), None, "{len}");
+            }
+        }
     }
 }

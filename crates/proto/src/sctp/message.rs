@@ -3,7 +3,7 @@ use core::net::IpAddr;
 use fontis_base::{Duration, Time};
 use thiserror::Error;
 
-use super::chunk::SctpCause;
+use super::chunk::{AddressChange, SctpCause};
 use super::data::SctpData;
 use super::packet::SctpPacket;
 
@@ -81,6 +81,44 @@ pub enum SctpSendError {
     },
 }
 
+/// The reason why addresses are not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SctpAddressError {
+    /// There is no association, or not any more.
+    #[error("the association is not up: its addresses cannot change")]
+    Closing,
+    /// One of the ends does not permit it.
+    #[error("one of the ends permits no change of addresses")]
+    NotAgreed,
+    /// It is no address of one host, or of a family that the peer has not.
+    #[error("{address} cannot be an address of this association")]
+    Unusable {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It is not an address of this end.
+    #[error("{address} is no address of this end")]
+    Unknown {
+        /// The address.
+        address: IpAddr,
+    },
+    /// It would be gone, and no other is left.
+    #[error("{address} is the last address of this end: add another one first")]
+    Last {
+        /// The address.
+        address: IpAddr,
+    },
+    /// An end that names no address can remove one only if one is left then.
+    #[error("an address that is not named can only be removed if one other is left")]
+    Unnamed,
+    /// There are as many as may be.
+    #[error("an association has {most} addresses of an end, and requests that wait, at most")]
+    TooMany {
+        /// How many.
+        most: usize,
+    },
+}
+
 /// An event for the application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SctpEvent {
@@ -104,6 +142,13 @@ pub enum SctpEvent {
     Reset(u16),
     /// The peer refuses to have a stream of this end reset.
     ResetRefused(u16),
+    /// The peer's addresses have changed (RFC 5061).
+    PeerAddress(AddressChange),
+    /// The peer has done what this end asked for.
+    AddressChanged(AddressChange),
+    /// The peer refuses that, with the code of a cause; with that of unknown chunks if it does not
+    /// know such requests.
+    AddressRefused(AddressChange, u16),
 }
 
 /// Why an association was broken off.
@@ -239,4 +284,6 @@ pub enum SctpPathState {
     PotentiallyFailed,
     /// It does not answer.
     Inactive,
+    /// One of its addresses is gone: it carries nothing, and another may take its number.
+    Removed,
 }

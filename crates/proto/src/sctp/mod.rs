@@ -8,8 +8,10 @@
 //! [`SctpConfig`] says how data use several paths: one at a time with the others in reserve, or all
 //! at once (concurrent multipath transfer) by a [`scheduler`](crate::scheduler).
 
+mod addresses;
 mod arrivals;
 mod association;
+mod auth;
 mod chunk;
 mod coding;
 mod config;
@@ -21,6 +23,7 @@ mod held;
 mod inbound;
 mod message;
 mod number;
+mod offer;
 mod outbox;
 mod packet;
 mod path;
@@ -35,6 +38,7 @@ mod wire;
 
 pub use association::{MOST_PATHS, SctpAssociation, refuse_without_state, respond_without_state};
 pub use chunk::{
+    AddressAnswer, AddressChange, AddressParameter, AsconfAckChunk, AsconfChunk, AuthChunk,
     DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
     Skipped, Stamp, StampEcho,
 };
@@ -42,13 +46,14 @@ pub use coding::{
     CodeRate, CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode,
 };
 pub use config::{
-    AckPolicy, BufferSplit, CmtConfig, Multipath, RetransmitPolicy, SECRET_CODE, SctpConfig,
-    SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, DynamicAddresses, Multipath, RetransmitPolicy, SECRET_CODE,
+    SctpConfig, SctpSecret, SctpTimers, StreamTurns,
 };
 pub use data::SctpData;
 pub use message::{
-    AbortReason, Reliability, SctpEvent, SctpMessage, SctpPath, SctpPathState, SctpSend,
-    SctpSendError, SctpStats, SctpTransmit,
+    AbortReason, Reliability, SctpAddressError, SctpEvent, SctpMessage, SctpPath, SctpPathState,
+    SctpSend, SctpSendError, SctpStats, SctpTransmit,
 };
+pub use offer::{AuthHash, AuthOffer, AuthParameters, SctpAuth, SharedKey};
 pub use packet::SctpPacket;
 pub use wire::{PROTOCOL, SctpWireError, UDP_PORT};

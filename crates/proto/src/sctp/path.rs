@@ -116,7 +116,12 @@ impl Path {
 
     /// Whether a packet with data may leave.
     pub(super) fn has_room(&self) -> bool {
-        self.burst > 0 && self.occupied() < self.congestion.cwnd()
+        self.burst > 0 && self.is_confirmed() && self.occupied() < self.congestion.cwnd()
+    }
+
+    /// Whether both of its addresses are there.
+    pub(super) fn is_there(&self) -> bool {
+        self.state != SctpPathState::Removed
     }
 
     /// Whether its queue is short: the newest packets took hardly longer than the fastest.
@@ -186,7 +191,7 @@ impl Path {
 
     /// Whether a peer is known to be at its end.
     pub(super) fn is_confirmed(&self) -> bool {
-        self.state != SctpPathState::Unconfirmed
+        !matches!(self.state, SctpPathState::Unconfirmed | SctpPathState::Removed)
     }
 
     /// The share of its chunks that were lost.

@@ -1,5 +1,7 @@
 //! Tests of SCTP.
 
+mod addresses;
+mod auth;
 mod channels;
 mod codes;
 mod control;
@@ -9,5 +11,6 @@ mod mtu;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod requests;
 mod resets;
 mod transfer;

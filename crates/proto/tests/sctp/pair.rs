@@ -54,6 +54,8 @@ pub struct Pair {
     /// Packets that left, with their times and the end.
     pub sent: Vec<(Time, usize, SctpTransmit)>,
     pub keeps: bool,
+    /// Addresses that nobody has: what is sent there is lost.
+    pub absent: Vec<IpAddr>,
     /// Packets that the network has lost.
     pub lost: u64,
     /// The ends are driven at multiples of this time, with all that has come until then.
@@ -81,6 +83,11 @@ pub fn secret(key: u64) -> SctpSecret {
     })
 }
 
+/// How many random pairs a test has: as `FONTIS_RUNS` says, or so many.
+pub fn runs(usual: u64) -> u64 {
+    std::env::var("FONTIS_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(usual)
+}
+
 /// The usual configuration; a pair gives each end a secret of its own.
 pub fn plain() -> SctpConfig {
     SctpConfig::new(secret(0))
@@ -92,9 +99,20 @@ impl Pair {
     }
 
     pub fn of(seed: u64, configs: [SctpConfig; 2], ways: Vec<Way>) -> Self {
+        let all = ways.len();
+        Self::with_addresses(seed, configs, ways, [all; 2])
+    }
+
+    /// The same with ends that have so many addresses to begin with.
+    pub fn with_addresses(
+        seed: u64,
+        configs: [SctpConfig; 2],
+        ways: Vec<Way>,
+        counts: [usize; 2],
+    ) -> Self {
         let mut configs = configs;
         for (end, config) in configs.iter_mut().enumerate() {
-            config.addresses = (0..ways.len()).map(|path| address(end, path)).collect();
+            config.addresses = (0..counts[end]).map(|path| address(end, path)).collect();
             config.secret = secret(seed * 2 + end as u64);
         }
         let ends = [address(0, 0), address(1, 0)];
@@ -109,6 +127,7 @@ impl Pair {
             queues: Default::default(),
             sent: Vec::new(),
             keeps: false,
+            absent: Vec::new(),
             lost: 0,
             grain: Duration::ZERO,
             takes: [true; 2],
@@ -187,6 +206,10 @@ impl Pair {
             self.sent.push((self.now, side, transmit));
         }
         let IpAddr::V4(to) = ends[0] else { return };
+        if self.absent.iter().any(|absent| ends.contains(absent)) {
+            self.lost += 1;
+            return;
+        }
         let path = usize::from(to.octets()[3] - 1);
         if size > self.ways[path].mtu && !may_fragment {
             self.lost += 1;

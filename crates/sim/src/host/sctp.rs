@@ -227,7 +227,10 @@ impl SctpHost {
                 | SctpEvent::PathDown(_)
                 | SctpEvent::PeerReset(_)
                 | SctpEvent::Reset(_)
-                | SctpEvent::ResetRefused(_) => {}
+                | SctpEvent::ResetRefused(_)
+                | SctpEvent::PeerAddress(_)
+                | SctpEvent::AddressChanged(_)
+                | SctpEvent::AddressRefused(..) => {}
             }
         }
     }

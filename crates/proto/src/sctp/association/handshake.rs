@@ -6,6 +6,7 @@ use bytes::Bytes;
 use fontis_base::Time;
 use smallvec::SmallVec;
 
+use super::auth::{own_offer, refusal, refusal_cause};
 use super::{SctpAssociation, State};
 use crate::sctp::arrivals::Arrivals;
 use crate::sctp::chunk::{InitChunk, SctpCause, SctpChunk};
@@ -16,6 +17,7 @@ use crate::sctp::flight::Flight;
 use crate::sctp::inbound::Inbound;
 use crate::sctp::message::SctpEvent;
 use crate::sctp::number;
+use crate::sctp::offer::{AuthOffer, AuthParameters};
 use crate::sctp::outbox::Outbox;
 use crate::sctp::packet::SctpPacket;
 use crate::sctp::path::Path;
@@ -46,7 +48,8 @@ impl SctpAssociation {
         ends: [IpAddr; 2],
         packet: &SctpPacket,
     ) -> Result<Self, Option<SctpPacket>> {
-        let Some(SctpChunk::CookieEcho(bytes)) = packet.chunks.first() else { return Err(None) };
+        let mut chunks = packet.chunks.iter().skip_while(|chunk| is_auth(chunk));
+        let Some(SctpChunk::CookieEcho(bytes)) = chunks.next() else { return Err(None) };
         let cookie = match Cookie::open(bytes, &config.secret, now, config.timers.cookie) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return Err(None),
@@ -61,6 +64,9 @@ impl SctpAssociation {
         let config = SctpConfig { ports: [packet.destination, packet.source], ..config };
         let mut server = Self::new(config, State::Established, cookie.tags, cookie.tsns);
         server.take_cookie(now, ends, &cookie);
+        if !server.admits_cookie(packet) {
+            return Err(None);
+        }
         server.events.push_back(SctpEvent::Connected);
         server.handle(now, ends, packet, false);
         Ok(server)
@@ -70,28 +76,30 @@ impl SctpAssociation {
     pub(super) fn own_init(config: &SctpConfig, tag: u32, tsn: u32) -> InitChunk {
         let features = Features::of_config(config);
         // An only address is the packet's source: what names it again would not pass a NAT.
-        let is_multihomed = config.addresses.len() > 1;
+        let named = config.named_addresses();
         InitChunk {
             tag,
             window: config.receive_buffer,
             outbound: config.streams.max(1),
             inbound: config.streams.max(1),
             tsn,
-            addresses: if is_multihomed { config.addresses.clone() } else { SmallVec::new() },
+            addresses: if named.len() > 1 { named.into() } else { SmallVec::new() },
             cookie: None,
             extensions: features.extensions(),
             forwards: features.partial,
             ecn: features.ecn,
+            auth: own_offer(config, tag, tsn),
             unknown: Vec::new(),
         }
     }
 
     /// What both ends agreed on.
-    fn take_features(&mut self, features: Features) {
+    fn take_features(&mut self, features: Features, auth: Option<&AuthParameters>) {
         self.features = features;
         if features.interleaving {
             self.outbox.interleave();
         }
+        self.agree_on_auth(auth);
         self.begin_coding(features);
     }
 
@@ -100,7 +108,9 @@ impl SctpAssociation {
         self.open_paths(now, ends, &cookie.addresses);
         self.outbound = cookie.streams[0];
         self.peer_window = cookie.window.into();
-        self.take_features(cookie.features);
+        self.first_tsn = cookie.tsns[0];
+        self.addresses.renumber(cookie.tsns);
+        self.take_features(cookie.features, cookie.auth.as_deref());
     }
 
     /// The peer answers the INIT.
@@ -112,6 +122,9 @@ impl SctpAssociation {
             return self.violate("an INIT ACK without a cookie");
         };
         self.tags[1] = init.tag;
+        if let Some(why) = refusal(&self.config, init) {
+            return self.violate(why);
+        }
         self.arrivals = Arrivals::new(number::first(init.tsn));
         self.resets = Resets::new([self.handshake.init.tsn, init.tsn]);
         self.outbound = self.config.streams.min(init.inbound);
@@ -120,7 +133,10 @@ impl SctpAssociation {
         let rto = self.handshake.rto;
         self.open_paths(now, ends, &init.addresses);
         self.paths[0].estimator.rto = rto;
-        self.take_features(Features::of_config(&self.config).and(Features::of_init(init)));
+        self.addresses.renumber([self.handshake.init.tsn, init.tsn]);
+        let auth = parameters_of(init);
+        let features = Features::of_config(&self.config).and(Features::of_init(init));
+        self.take_features(features, auth);
         self.handshake.cookie = Some(cookie);
         self.handshake.repeats = 0;
         self.handshake.at = now;
@@ -158,11 +174,16 @@ impl SctpAssociation {
             return self.reply(self.path_of(ends), vec![SctpChunk::ShutdownAck]);
         }
         let is_setting_up = matches!(self.state, State::CookieWait | State::CookieEchoed);
-        let knows = |address: &IpAddr| self.paths.iter().any(|path| path.peer == *address);
+        let peers = &self.addresses.peers;
+        let knows = |address: &IpAddr| peers.contains(address);
         let is_from_elsewhere = !init.addresses.iter().chain([&ends[1]]).all(knows);
         if !is_setting_up && is_from_elsewhere {
             // A restart must not take the association to other addresses.
             let cause = SctpCause::of(SctpCause::NEW_ADDRESSES);
+            let chunk = SctpChunk::Abort { is_reflected: false, causes: vec![cause] };
+            return self.answer_at(ends, init.tag, vec![chunk]);
+        }
+        if let Some(cause) = refusal_cause(&self.config, init) {
             let chunk = SctpChunk::Abort { is_reflected: false, causes: vec![cause] };
             return self.answer_at(ends, init.tag, vec![chunk]);
         }
@@ -227,6 +248,9 @@ impl SctpAssociation {
                 if was_waiting {
                     self.take_cookie(now, ends, &cookie);
                     self.establish(now);
+                } else {
+                    self.addresses.renumber(cookie.tsns);
+                    self.agree_on_auth(cookie.auth.as_deref());
                 }
             }
             // C: it is late, and there is nothing else to say of it.
@@ -247,6 +271,7 @@ impl SctpAssociation {
         self.inbound = Inbound::default();
         self.outbox = Outbox::new(Self::first_piece(&self.config), self.config.turns);
         self.features = Features::default();
+        self.auth = None;
         self.newest_ack = None;
         self.forward_at = Time::MAX;
         self.acks.at = Time::MAX;
@@ -308,6 +333,10 @@ pub fn respond_without_state(
 ) -> Option<SctpPacket> {
     match packet.chunks.first()? {
         SctpChunk::Init(init) if packet.tag == 0 => {
+            if let Some(cause) = refusal_cause(config, init) {
+                let abort = SctpChunk::Abort { is_reflected: false, causes: vec![cause] };
+                return Some(answer(packet, init.tag, abort));
+            }
             let numbers = fresh_numbers(config, now, init.tag, ends);
             Some(init_ack(now, config, ends, packet, init, numbers, NO_TIES))
         }
@@ -320,7 +349,8 @@ pub fn refuse_without_state(packet: &SctpPacket) -> Option<SctpPacket> {
     if packet.chunks.iter().any(|chunk| matches!(chunk, SctpChunk::Abort { .. })) {
         return None;
     }
-    match packet.chunks.first()? {
+    // A packet out of the blue is what it is without its AUTH chunk (RFC 4895 section 6.3).
+    match packet.chunks.iter().find(|chunk| !is_auth(chunk))? {
         SctpChunk::Init(init) if packet.tag == 0 => {
             let abort = SctpChunk::Abort { is_reflected: false, causes: Vec::new() };
             Some(answer(packet, init.tag, abort))
@@ -343,6 +373,18 @@ pub fn refuse_without_state(packet: &SctpPacket) -> Option<SctpPacket> {
             let abort = SctpChunk::Abort { is_reflected: true, causes: Vec::new() };
             Some(answer(packet, packet.tag, abort))
         }
+    }
+}
+
+const fn is_auth(chunk: &SctpChunk) -> bool {
+    matches!(chunk, SctpChunk::Auth(_))
+}
+
+/// What the sender of an INIT says of authentication.
+fn parameters_of(init: &InitChunk) -> Option<&AuthParameters> {
+    match &init.auth {
+        AuthOffer::Given(parameters) => Some(parameters),
+        _ => None,
     }
 }
 
@@ -386,6 +428,7 @@ fn init_ack(
 ) -> SctpPacket {
     let others = init.addresses.iter().copied().filter(|address| *address != ends[1]);
     let addresses: SmallVec<[IpAddr; 2]> = core::iter::once(ends[1]).chain(others).collect();
+    let features = Features::of_config(config).and(Features::of_init(init));
     let cookie = Cookie {
         made: now,
         ports: [packet.source, packet.destination],
@@ -394,7 +437,8 @@ fn init_ack(
         ties,
         window: init.window,
         streams: [config.streams.min(init.inbound), config.streams.min(init.outbound)],
-        features: Features::of_config(config).and(Features::of_init(init)),
+        features,
+        auth: parameters_of(init).filter(|_| features.auth).cloned().map(Box::new),
         addresses,
     };
     let mut chunk = SctpAssociation::own_init(config, tag, tsn);

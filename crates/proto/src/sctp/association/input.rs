@@ -9,6 +9,7 @@ use super::{SctpAssociation, State};
 use crate::sctp::chunk::{InitChunk, SctpCause, SctpChunk, StampEcho};
 use crate::sctp::message::{AbortReason, SctpEvent, SctpPathState};
 use crate::sctp::packet::SctpPacket;
+use crate::sctp::wire::{encode_chunks, kind};
 
 /// Bytes of a heartbeat's content: its path, when it left, and a nonce.
 const HEARTBEAT: usize = 1 + 8 + 8;
@@ -19,10 +20,18 @@ impl SctpAssociation {
         if self.state == State::Closed || packet.chunks.is_empty() {
             return;
         }
-        if !self.takes(now, ends, packet) {
+        let admitted = self.admit(ends, packet);
+        let packet = admitted.as_ref();
+        let asks = packet.chunks.iter().any(|chunk| matches!(chunk, SctpChunk::Asconf(_)));
+        // What an address that the peer has lost still sends is not the peer's (RFC 5061 rule F13).
+        let is_gone = self.addresses.is_gone(ends[1]) && !asks;
+        if is_gone || !self.takes(now, ends, packet) {
             return;
         }
         self.stats.received += 1;
+        if asks && self.features.dynamic && self.changes_addresses() {
+            self.on_asconfs(now, ends, packet);
+        }
         let path = self.path_of(ends);
         let mut has_data = false;
         let mut stamp = None;
@@ -84,6 +93,14 @@ impl SctpAssociation {
                 }
                 self.on_cookie(now, ends, packet, cookie)
             }
+            // Its sender knows already what this end has just asked for (RFC 5061 section 5.3.1).
+            Some(SctpChunk::Abort { .. }) if self.addresses.is_leaving(ends[0]) => false,
+            // So does a peer that answers what was on its way to an address that it has just lost.
+            Some(SctpChunk::Abort { is_reflected: true, .. })
+                if now < self.addresses.strays_until =>
+            {
+                false
+            }
             Some(
                 SctpChunk::Abort { is_reflected, .. }
                 | SctpChunk::ShutdownComplete { is_reflected },
@@ -116,6 +133,13 @@ impl SctpAssociation {
                 if causes.iter().any(|cause| cause.code == SctpCause::STALE_COOKIE) {
                     self.on_stale_cookie(now);
                 }
+                let is_asconf = |cause: &SctpCause| {
+                    cause.code == SctpCause::UNKNOWN_CHUNK
+                        && cause.details.first() == Some(&kind::ASCONF)
+                };
+                if causes.iter().any(is_asconf) {
+                    self.on_unknown_asconf(now);
+                }
             }
             SctpChunk::CookieAck => {
                 if self.state == State::CookieEchoed {
@@ -136,21 +160,31 @@ impl SctpAssociation {
             SctpChunk::Reconfig(parameters) => {
                 parameters.iter().for_each(|parameter| self.on_reconfig(now, path, parameter));
             }
-            // Taken before the SACK beside it.
-            SctpChunk::Restored(_) => {}
+            SctpChunk::AsconfAck(ack) => self.on_asconf_ack(now, ack),
+            SctpChunk::Asconf(_) if !self.features.dynamic => {
+                let [kind, flags, _, _, value @ ..] =
+                    &encode_chunks(core::slice::from_ref(chunk))[..]
+                else {
+                    return;
+                };
+                self.report_unknown(path, *kind, *flags, value);
+            }
+            // Taken before the rest.
+            SctpChunk::Asconf(_) | SctpChunk::Restored(_) => {}
             SctpChunk::Unknown { kind, flags, value } if kind & 0x40 != 0 => {
                 self.report_unknown(path, *kind, *flags, value);
             }
             SctpChunk::Data(_)
             | SctpChunk::Init(_)
             | SctpChunk::CookieEcho(_)
+            | SctpChunk::Auth(_)
             | SctpChunk::Stamp(_)
             | SctpChunk::Echo(_)
             | SctpChunk::Unknown { .. } => {}
         }
     }
 
-    fn report_unknown(&mut self, path: Option<u8>, kind: u8, flags: u8, value: &Bytes) {
+    fn report_unknown(&mut self, path: Option<u8>, kind: u8, flags: u8, value: &[u8]) {
         let mut details = vec![kind, flags];
         details.extend_from_slice(&((value.len() + 4) as u16).to_be_bytes());
         details.extend_from_slice(&value[..value.len().min(64)]);
@@ -195,6 +229,9 @@ impl SctpAssociation {
         let before = core::mem::replace(&mut self.paths[at].state, SctpPathState::Active);
         if matches!(before, SctpPathState::Unconfirmed | SctpPathState::Inactive) {
             self.events.push_back(SctpEvent::PathUp(at as u8));
+        }
+        if before == SctpPathState::Unconfirmed {
+            self.after_confirmation();
         }
     }
 

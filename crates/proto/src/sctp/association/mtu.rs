@@ -27,7 +27,8 @@ impl SctpAssociation {
             let nonce = self.config.secret.number(&[at as u64, size.into(), self.tags[1].into()]);
             path.mtu_probe = Some((nonce, size));
             let heartbeat = SctpChunk::Heartbeat(Self::heartbeat_info(at as u8, now, nonce));
-            let taken = self.config.overhead as usize + HEADER + heartbeat.size() + 4;
+            let sealed = self.auth_room_of_heartbeats();
+            let taken = self.config.overhead as usize + HEADER + sealed + heartbeat.size() + 4;
             let value = Bytes::from(vec![0; (size as usize).saturating_sub(taken) / 4 * 4]);
             let padding = SctpChunk::Unknown { kind: kind::PADDING, flags: 0, value };
             let transmit = self.on_path(at, vec![heartbeat, padding]);

@@ -24,6 +24,12 @@ impl SctpAssociation {
             self.add_early_data(now, &mut chunks);
             return Some(self.transmit(0, ends, tag, chunks));
         }
+        if let Some(request) = self.next_address_request(now) {
+            return Some(request);
+        }
+        if self.is_mute() {
+            return None;
+        }
         if let Some(chunk) = self.closing_chunk(now) {
             let mut chunks: Vec<SctpChunk> =
                 self.take_sack(now).map(|sack| sack.into_vec()).unwrap_or_default();
@@ -64,6 +70,9 @@ impl SctpAssociation {
     fn poll_data(&mut self, now: Time) -> Option<SctpTransmit> {
         let sack = self.take_sack(now);
         let to = self.acks.path.min(self.paths.len().saturating_sub(1) as u8);
+        // What has not answered gets nothing but heartbeats.
+        let is_ready = self.paths[usize::from(to)].is_confirmed();
+        let to = if is_ready { to } else { self.primary as u8 };
         let taken = sack.as_ref().map(|chunks| chunks.iter().map(SctpChunk::size).sum::<usize>());
         if let Some(forward) = self.take_forward(now) {
             let mut chunks = sack.map(|sack| sack.into_vec()).unwrap_or_default();
@@ -111,14 +120,17 @@ impl SctpAssociation {
         self.transmit(at as u8, ends, self.tags[1], chunks)
     }
 
-    fn transmit(
+    pub(super) fn transmit(
         &mut self,
         path: u8,
         [local, peer]: [core::net::IpAddr; 2],
         tag: u32,
-        chunks: Vec<SctpChunk>,
+        mut chunks: Vec<SctpChunk>,
     ) -> SctpTransmit {
         self.stats.sent += 1;
+        if tag == self.tags[1] {
+            self.seal(&mut chunks);
+        }
         let size: usize = chunks.iter().map(SctpChunk::size).sum();
         let size = self.config.overhead as usize + HEADER + size;
         let carries = self.paths.get(usize::from(path)).map_or(u32::MAX, |path| path.mtu.size());

@@ -49,7 +49,7 @@ impl SctpAssociation {
     pub(super) fn space(&self, path: usize, beside: Option<(u8, usize)>) -> usize {
         let taken = beside.filter(|(id, _)| usize::from(*id) == path).map_or(0, |(_, taken)| taken);
         let stamp = if self.features.stamps { STAMP } else { 0 };
-        let headers = self.config.overhead as usize + super::HEADER + stamp;
+        let headers = self.config.overhead as usize + super::HEADER + stamp + self.auth_room();
         let size = self.paths.get(path).map_or(self.config.mtu, |path| path.mtu.size());
         (size as usize).saturating_sub(headers + taken)
     }
@@ -96,7 +96,7 @@ impl SctpAssociation {
         let before = usize::from(self.flight.get(tsn)?.path);
         let may = |at: usize| {
             let path = &self.paths[at];
-            path.has_fast_packet || path.has_room()
+            (path.has_fast_packet && path.is_confirmed()) || path.has_room()
         };
         let Some(cmt) = self.config.cmt() else {
             // After a timeout another path is tried, if there is one (RFC 9260 section 6.4.1).
@@ -127,7 +127,7 @@ impl SctpAssociation {
     pub(super) fn carries(&self, at: usize) -> bool {
         match self.config.cmt() {
             Some(_) => self.is_usable(at),
-            None => self.data_path(None) == at,
+            None => self.data_path(None) == at && self.paths[at].is_confirmed(),
         }
     }
 
@@ -136,7 +136,7 @@ impl SctpAssociation {
         let is_active = |path: &crate::sctp::path::Path| path.is_active();
         match self.paths.iter().any(is_active) {
             true => self.paths[at].is_active(),
-            false => self.data_path(None) == at,
+            false => self.data_path(None) == at && self.paths[at].is_confirmed(),
         }
     }
 
@@ -150,6 +150,7 @@ impl SctpAssociation {
                 SctpPathState::PotentiallyFailed => 1,
                 SctpPathState::Inactive => 2,
                 SctpPathState::Unconfirmed => 3,
+                SctpPathState::Removed => 4,
             };
             (state, Some(*at) == but, path.failures, *at != self.primary, *at)
         };

@@ -21,13 +21,16 @@ impl SctpAssociation {
             let answer = path.heartbeat.map(|(_, sent)| sent + path.estimator.rto);
             (answer.unwrap_or(path.heartbeat_at), "heartbeat")
         });
+        let is_mute = self.is_mute();
+        let unless_mute = |at: Time| if is_mute { Time::MAX } else { at };
         let others = [
+            (self.address_due(), "T4"),
             (self.handshake.at, "T1"),
-            (self.closing.at, "T2"),
+            (unless_mute(self.closing.at), "T2"),
             (self.closing.end, "T5"),
-            (self.acks.at, "SACK"),
-            (self.forward_at, "forward"),
-            (self.reset_due(), "reset"),
+            (unless_mute(self.acks.at), "SACK"),
+            (unless_mute(self.forward_at), "forward"),
+            (unless_mute(self.reset_due()), "reset"),
             (self.held_until().unwrap_or(Time::MAX), "repair"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);
@@ -35,7 +38,7 @@ impl SctpAssociation {
     }
 
     /// Whether paths are probed in the present state.
-    fn has_heartbeats(&self) -> bool {
+    pub(super) fn has_heartbeats(&self) -> bool {
         !matches!(self.state, State::CookieWait | State::CookieEchoed | State::Closed)
     }
 
@@ -47,6 +50,10 @@ impl SctpAssociation {
         if self.closing.end <= now {
             let cause = SctpCause::of(SctpCause::USER);
             return self.break_off(AbortReason::Silence, cause);
+        }
+        self.on_address_timeout(now);
+        if self.state == State::Closed {
+            return;
         }
         if self.held_until().is_some_and(|until| until <= now) {
             self.release_held(now);
@@ -75,8 +82,9 @@ impl SctpAssociation {
             }
             path.heartbeat = None;
             path.estimator.back_off();
-            // A path that was never confirmed says nothing of the peer.
-            let counts = path.is_confirmed();
+            // A path that was never confirmed says nothing of the peer, unless all others are gone.
+            let is_confirmed = path.is_confirmed();
+            let counts = is_confirmed || self.is_mute();
             self.on_failure(now, at, counts);
             if self.state == State::Closed {
                 return;
@@ -125,11 +133,16 @@ impl SctpAssociation {
             self.events.push_back(SctpEvent::PathDown(at as u8));
         }
         if counts {
-            self.failures += 1;
-            if self.failures > timers.failures {
-                self.replies.clear();
-                self.end(SctpEvent::Aborted(AbortReason::Silence));
-            }
+            self.count_failure();
+        }
+    }
+
+    /// The peer did not answer.
+    pub(super) fn count_failure(&mut self) {
+        self.failures += 1;
+        if self.failures > self.config.timers.failures {
+            self.replies.clear();
+            self.end(SctpEvent::Aborted(AbortReason::Silence));
         }
     }
 

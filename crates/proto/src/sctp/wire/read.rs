@@ -4,13 +4,16 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::sctp::chunk::{
-    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
-    Skipped, Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpChunk, Skipped,
+    Stamp, StampEcho,
 };
 use crate::sctp::data::SctpData;
+use crate::sctp::offer::AuthOffer;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
 
-use super::{SctpWireError, kind, padded, parameter};
+use super::asconf::OfferReader;
+use super::reader::{Read, Reader};
+use super::{SctpWireError, kind, parameter};
 
 /// The most addresses of a peer that are read.
 const MOST_ADDRESSES: usize = 16;
@@ -42,6 +45,13 @@ impl SctpPacket {
         let mut chunks = Vec::with_capacity(2);
         while !reader.bytes.is_empty() {
             let mut chunk = reader.chunk()?;
+            if let SctpChunk::Auth(auth) = &mut chunk {
+                // RFC 4895 section 5.1.
+                if chunks.iter().any(|chunk| matches!(chunk, SctpChunk::Auth(_))) {
+                    return Err(SctpWireError::Value("second AUTH chunk"));
+                }
+                auth.covered = reader.bytes.clone();
+            }
             let content = match &mut chunk {
                 SctpChunk::Data(DataChunk { data: SctpData::Bytes(data), .. })
                 | SctpChunk::Repair(RepairChunk { data: SctpData::Bytes(data), .. }) => Some(data),
@@ -70,53 +80,7 @@ impl SctpPacket {
     }
 }
 
-struct Reader {
-    bytes: Bytes,
-}
-
-type Read<T> = Result<T, SctpWireError>;
-
 impl Reader {
-    fn take(&mut self, len: usize, of: &'static str) -> Read<Bytes> {
-        if self.bytes.len() < len {
-            return Err(SctpWireError::Length(of));
-        }
-        Ok(self.bytes.split_to(len))
-    }
-
-    fn array<const N: usize>(&mut self, of: &'static str) -> Read<[u8; N]> {
-        let bytes = self.take(N, of)?;
-        let mut array = [0; N];
-        array.copy_from_slice(&bytes);
-        Ok(array)
-    }
-
-    fn u16(&mut self, of: &'static str) -> Read<u16> {
-        self.array(of).map(u16::from_be_bytes)
-    }
-
-    fn u32(&mut self, of: &'static str) -> Read<u32> {
-        self.array(of).map(u32::from_be_bytes)
-    }
-
-    fn u64(&mut self, of: &'static str) -> Read<u64> {
-        self.array(of).map(u64::from_be_bytes)
-    }
-
-    fn end(&self, of: &'static str) -> Read<()> {
-        if self.bytes.is_empty() { Ok(()) } else { Err(SctpWireError::Length(of)) }
-    }
-
-    /// The content that a header of four bytes announces, with its padding taken away. The last
-    /// piece may lack its padding.
-    fn framed(&mut self, len: u16, of: &'static str) -> Read<Self> {
-        let len = usize::from(len).checked_sub(4).ok_or(SctpWireError::Length(of))?;
-        let bytes = self.take(len, of)?;
-        let padding = (padded(len) - len).min(self.bytes.len());
-        self.take(padding, of)?;
-        Ok(Self { bytes })
-    }
-
     fn chunk(&mut self) -> Read<SctpChunk> {
         let [kind, flags] = self.array("a chunk")?;
         let len = self.u16("a chunk")?;
@@ -145,6 +109,9 @@ impl Reader {
                 SctpChunk::Forward(content.forward(kind == kind::I_FORWARD)?)
             }
             kind::RECONFIG => SctpChunk::Reconfig(content.reconfig()?),
+            kind::AUTH => return Ok(SctpChunk::Auth(content.auth()?)),
+            kind::ASCONF => SctpChunk::Asconf(content.asconf()?),
+            kind::ASCONF_ACK => SctpChunk::AsconfAck(content.asconf_ack()?),
             kind::REPAIR => return content.repair(),
             kind::RESTORED => SctpChunk::Restored(content.restored()?),
             kind::STAMP => SctpChunk::Stamp(content.stamp()?),
@@ -225,6 +192,7 @@ impl Reader {
             extensions: SmallVec::new(),
             forwards: false,
             ecn: false,
+            auth: AuthOffer::None,
             unknown: Vec::new(),
         };
         if init.tag == 0 {
@@ -233,6 +201,7 @@ impl Reader {
         if init.outbound == 0 || init.inbound == 0 {
             return Err(SctpWireError::Value("number of streams of zero"));
         }
+        let mut offer = OfferReader::default();
         while !self.bytes.is_empty() {
             let kind = self.u16("a parameter")?;
             let len = self.u16("a parameter")?;
@@ -246,6 +215,11 @@ impl Reader {
                 parameter::EXTENSIONS => {
                     init.extensions = value.bytes.iter().take(64).copied().collect();
                 }
+                parameter::RANDOM | parameter::CHUNKS | parameter::HASHES => {
+                    offer.take(kind, &value.bytes);
+                }
+                // It is the upper layer's (RFC 5061 section 4.2.6), and none here wants it.
+                parameter::ADAPTATION => {}
                 // What the peer does not know: it will not use it.
                 parameter::UNKNOWN => {}
                 _ => {
@@ -258,6 +232,7 @@ impl Reader {
                 }
             }
         }
+        init.auth = offer.offer();
         Ok(init)
     }
 
@@ -297,16 +272,6 @@ impl Reader {
             return Err(SctpWireError::Value("HEARTBEAT"));
         }
         Ok(self.framed(len, "HEARTBEAT")?.bytes)
-    }
-
-    fn causes(&mut self) -> Read<Vec<SctpCause>> {
-        let mut causes = Vec::new();
-        while !self.bytes.is_empty() {
-            let code = self.u16("a cause")?;
-            let len = self.u16("a cause")?;
-            causes.push(SctpCause { code, details: self.framed(len, "a cause")?.bytes });
-        }
-        Ok(causes)
     }
 
     fn forward(&mut self, is_interleaved: bool) -> Read<ForwardChunk> {

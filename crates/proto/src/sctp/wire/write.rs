@@ -1,11 +1,14 @@
 use core::net::IpAddr;
 
 use crate::sctp::chunk::{
-    DataChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
+    AuthChunk, DataChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
 };
 use crate::sctp::data::SctpData;
+use crate::sctp::offer::AuthOffer;
 use crate::sctp::packet::{COMMON_HEADER, SctpPacket};
 
+use super::asconf::{asconf_ack_size, asconf_size, offer_size, write_asconf, write_asconf_ack};
+use super::parts::{address_size, pad, write_causes, write_parameter};
 use super::{kind, padded, parameter};
 
 impl SctpPacket {
@@ -34,6 +37,47 @@ impl SctpChunk {
     pub fn size(&self) -> usize {
         4 + padded(content_size(self))
     }
+
+    /// Its type.
+    pub const fn kind(&self) -> u8 {
+        match self {
+            Self::Data(data) if data.is_interleaved => kind::I_DATA,
+            Self::Data(_) => kind::DATA,
+            Self::Init(_) => kind::INIT,
+            Self::InitAck(_) => kind::INIT_ACK,
+            Self::Sack(sack) if sack.kept.is_some() => kind::NR_SACK,
+            Self::Sack(_) => kind::SACK,
+            Self::Heartbeat(_) => kind::HEARTBEAT,
+            Self::HeartbeatAck(_) => kind::HEARTBEAT_ACK,
+            Self::Abort { .. } => kind::ABORT,
+            Self::Shutdown { .. } => kind::SHUTDOWN,
+            Self::ShutdownAck => kind::SHUTDOWN_ACK,
+            Self::ShutdownComplete { .. } => kind::SHUTDOWN_COMPLETE,
+            Self::Error(_) => kind::ERROR,
+            Self::CookieEcho(_) => kind::COOKIE_ECHO,
+            Self::CookieAck => kind::COOKIE_ACK,
+            Self::EcnEcho(_) => kind::ECNE,
+            Self::WindowReduced(_) => kind::CWR,
+            Self::Forward(forward) if forward.is_interleaved => kind::I_FORWARD,
+            Self::Forward(_) => kind::FORWARD,
+            Self::Stamp(_) => kind::STAMP,
+            Self::Echo(_) => kind::ECHO,
+            Self::Repair(_) => kind::REPAIR,
+            Self::Restored(_) => kind::RESTORED,
+            Self::Reconfig(_) => kind::RECONFIG,
+            Self::Auth(_) => kind::AUTH,
+            Self::Asconf(_) => kind::ASCONF,
+            Self::AsconfAck(_) => kind::ASCONF_ACK,
+            Self::Unknown { kind, .. } => *kind,
+        }
+    }
+}
+
+/// The bytes of chunks that follow each other.
+pub(in crate::sctp) fn encode_chunks(chunks: &[SctpChunk]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(chunks.iter().map(SctpChunk::size).sum());
+    chunks.iter().for_each(|chunk| write(chunk, &mut out));
+    out
 }
 
 fn content_size(chunk: &SctpChunk) -> usize {
@@ -59,6 +103,9 @@ fn content_size(chunk: &SctpChunk) -> usize {
         SctpChunk::Restored(tsns) => 4 * tsns.len(),
         SctpChunk::Repair(repair) => RepairChunk::HEADER - 4 + repair.data.len(),
         SctpChunk::Reconfig(all) => all.iter().map(|one| padded(4 + reconfig_size(one))).sum(),
+        SctpChunk::Auth(auth) => AuthChunk::HEADER - 4 + auth.code.len(),
+        SctpChunk::Asconf(asconf) => asconf_size(asconf),
+        SctpChunk::AsconfAck(ack) => asconf_ack_size(ack),
         SctpChunk::Unknown { value, .. } => value.len(),
     }
 }
@@ -73,7 +120,6 @@ fn reconfig_size(parameter: &Reconfig) -> usize {
 }
 
 fn init_size(init: &InitChunk) -> usize {
-    let address = |address: &IpAddr| if address.is_ipv4() { 8 } else { 20 };
     let cookie = init.cookie.as_ref().map_or(0, |cookie| padded(4 + cookie.len()));
     let extensions = match init.extensions.len() {
         0 => 0,
@@ -81,10 +127,11 @@ fn init_size(init: &InitChunk) -> usize {
     };
     let flags = [init.forwards, init.ecn].into_iter().filter(|flag| *flag).count() * 4;
     let unknown = |(_, value): &(u16, bytes::Bytes)| 4 + padded(4 + value.len());
-    16 + init.addresses.iter().map(address).sum::<usize>()
+    16 + init.addresses.iter().map(|address| address_size(*address)).sum::<usize>()
         + cookie
         + extensions
         + flags
+        + offer_size(&init.auth)
         + init.unknown.iter().map(unknown).sum::<usize>()
 }
 
@@ -148,6 +195,15 @@ fn write(chunk: &SctpChunk, out: &mut Vec<u8>) {
                 write_reconfig(one, out);
             }
         }),
+        SctpChunk::Auth(auth) => framed(out, kind::AUTH, 0, |out| {
+            out.extend_from_slice(&auth.key.to_be_bytes());
+            out.extend_from_slice(&auth.hash.to_be_bytes());
+            out.extend_from_slice(&auth.code);
+        }),
+        SctpChunk::Asconf(asconf) => framed(out, kind::ASCONF, 0, |out| write_asconf(asconf, out)),
+        SctpChunk::AsconfAck(ack) => {
+            framed(out, kind::ASCONF_ACK, 0, |out| write_asconf_ack(ack, out));
+        }
         SctpChunk::Unknown { kind, flags, value } => {
             framed(out, *kind, *flags, |out| out.extend_from_slice(value));
         }
@@ -166,25 +222,6 @@ fn framed(out: &mut Vec<u8>, kind: u8, flags: u8, content: impl FnOnce(&mut Vec<
 
 fn number(out: &mut Vec<u8>, kind: u8, value: u32) {
     framed(out, kind, 0, |out| out.extend_from_slice(&value.to_be_bytes()));
-}
-
-fn write_parameter(kind: u16, value: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&kind.to_be_bytes());
-    out.extend_from_slice(&((4 + value.len()) as u16).to_be_bytes());
-    out.extend_from_slice(value);
-}
-
-/// Brings what follows to a multiple of four bytes from `start`.
-fn pad(start: usize, out: &mut Vec<u8>) {
-    out.resize(start + padded(out.len() - start), 0);
-}
-
-fn write_causes(causes: &[SctpCause], out: &mut Vec<u8>) {
-    let start = out.len();
-    for cause in causes {
-        pad(start, out);
-        write_parameter(cause.code, &cause.details, out);
-    }
 }
 
 fn write_stamp(stamp: Stamp, out: &mut Vec<u8>) {
@@ -288,6 +325,9 @@ fn write_init(init: &InitChunk, out: &mut Vec<u8>) {
     }
     if !init.extensions.is_empty() {
         add(parameter::EXTENSIONS, &init.extensions);
+    }
+    if let AuthOffer::Given(parameters) = &init.auth {
+        parameters.each(&mut add);
     }
     for (kind, value) in &init.unknown {
         let mut inner = Vec::with_capacity(4 + value.len());

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""SCTP with authentication and changing addresses beside usrsctp: scripts/sctp_usrsctp.py SOURCE
+
+SOURCE is usrsctp's source, as in the crate usrsctp-sys 0.2.0; cmake and a C compiler build it in
+target/usrsctp. Each case runs scripts/sctp_usrsctp.c and crates/fontis/examples/sctp_addresses.rs
+in a network namespace of their own (unshare of util-linux), in turn as server and client: messages
+go there and back, chunks of either end's choice are authenticated, with a shared key or without,
+and one of the ends adds an address, asks for it as the primary one and removes one. Prints each
+case, and ends with 1 if one has failed.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+BUILD = TARGET / "usrsctp"
+PEER = BUILD / "sctp_usrsctp"
+OURS = TARGET / "debug" / "examples" / "sctp_addresses"
+INSIDE = "--inside"
+# Ports in UDP of usrsctp and of Fontis, and the port of SCTP.
+THEIR_UDP, OUR_UDP, PORT = "9899", "9898", "7"
+# Seconds until a case counts as one that hangs.
+PATIENCE = 60
+ALL = "0,3,4,5,6,7,8,9,10,11,64,130,192"
+# Types of chunks that usrsctp and Fontis want authenticated, and the shared key.
+AGREEMENTS = [("0", "0", "-"), ("", "0", "-"), ("0", "", "-"), (ALL, ALL, "-"), ("0,10", "3,10", "a key")]
+
+
+def build(source):
+    BUILD.mkdir(parents=True, exist_ok=True)
+    options = ["-Dsctp_build_programs=0", "-Dsctp_werror=0", "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"]
+    run = {"check": True, "stdout": subprocess.DEVNULL}
+    subprocess.run(["cmake", "-S", source, "-B", BUILD, *options], **run)
+    subprocess.run(["cmake", "--build", BUILD, "--target", "usrsctp"], **run)
+    library = BUILD / "usrsctplib"
+    paths = ["-I", source / "usrsctplib", "-L", library, f"-Wl,-rpath,{library}"]
+    code = ROOT / "scripts" / "sctp_usrsctp.c"
+    subprocess.run(["cc", "-O1", code, "-o", PEER, *paths, "-lusrsctp", "-lpthread"], **run)
+    cargo = ["cargo", "build", "--locked", "-p", "fontis", "--example", "sctp_addresses"]
+    subprocess.run(cargo, check=True, cwd=ROOT)
+
+
+def pair(server, client):
+    """What a server and its client print, once both have ended well."""
+    text = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    with subprocess.Popen(server, **text) as serving:
+        try:
+            time.sleep(0.5)
+            asked = subprocess.run(client, timeout=PATIENCE, check=False, **text)
+            told = serving.communicate(timeout=PATIENCE)[0]
+        except subprocess.TimeoutExpired:
+            serving.kill()
+            return None
+    if asked.returncode or serving.returncode:
+        print(asked.stdout, told)
+        return None
+    return asked.stdout, told
+
+
+def cases():
+    """The cases: a name, both commands, and what the server's end must be told."""
+    for theirs, ours, key in AGREEMENTS:
+        name = f"usrsctp wants {theirs or 'nothing'}, Fontis {ours or 'nothing'}, key {key}"
+        own = [] if key == "-" else [key]
+        server = [PEER, THEIR_UDP, "server", PORT, OUR_UDP, theirs, key]
+        client = [OURS, f"127.0.0.2:{OUR_UDP}", f"127.0.0.3:{OUR_UDP}", f"127.0.0.1:{THEIR_UDP}", PORT, "50", ours]
+        moves = [f"127.0.0.3 {what}" for what in ("added", "confirmed", "primary")]
+        yield f"{name}: Fontis moves", server, client + own, [*moves, "127.0.0.2 removed"]
+        server = [OURS, f"127.0.0.1:{OUR_UDP}", "serve", PORT, ours]
+        client = [PEER, THEIR_UDP, "client", PORT, OUR_UDP, theirs, key, "200"]
+        yield f"{name}: Fontis serves", server + own, client, []
+    server = [PEER, THEIR_UDP, "server", PORT, OUR_UDP, "0", "-", "127.0.0.9"]
+    client = [OURS, f"127.0.0.2:{OUR_UDP}", "-", f"127.0.0.1:{THEIR_UDP}", PORT, "200", "0"]
+    yield "usrsctp adds, prefers and removes an address", server, client, []
+
+
+def inside():
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    # An address that usrsctp can add: it takes only those that an interface has.
+    subprocess.run(["ip", "address", "add", "127.0.0.9/8", "dev", "lo"], check=True)
+    failures = 0
+    for name, server, client, wanted in cases():
+        said = pair(server, client)
+        is_good = said is not None and all(line in said[1].splitlines() for line in wanted)
+        if said is not None and "127.0.0.9" in server:
+            is_good = "[127.0.0.2, 127.0.0.9] Removed" in said[0]
+        print(f"{'ok' if is_good else 'FAILED'}: {name}", flush=True)
+        if not is_good:
+            print(said)
+        failures += not is_good
+    return failures
+
+
+def main():
+    match sys.argv[1:]:
+        case [word] if word == INSIDE:
+            sys.exit(1 if inside() else 0)
+        case [source]:
+            build(Path(source).resolve())
+            again = ["unshare", "--user", "--map-root-user", "--net", sys.executable, __file__, INSIDE]
+            sys.exit(subprocess.run(again, check=False).returncode)
+        case _:
+            sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
