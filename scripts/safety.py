@@ -39,8 +39,8 @@ SCTP has a table of its own below each, and [sctp.md](sctp.md#safety) says what 
 
 The buffers of its ends hold 16 MiB, which limit nothing but `sctp-marks`. Over one path concurrent
 multipath transfer is `sctp`. The last section has it over two paths of one bottleneck: `one-path`
-keeps the second in reserve, `cmt` uses both, and the others use both with a code. Each of its cells
-is the mean of three runs, as are those after a burst.
+keeps the second in reserve, `cmt` uses both, and the others use both with a code, or with coupled
+windows (`sctp.coupling`). Each of its cells is the mean of three runs, as are those after a burst.
 
 DCCP and casts have the next table: `ccid2` to `ccid4-n100` are `dccp.ccid`
 ([conformance](dccp-conformance.md)), and `tfmcc` and `cast-auto` are casts to one receiver

@@ -88,6 +88,50 @@ fn paths_wait_in_reserve_or_all_carry_data() {
     }
 }
 
+/// Two links of one host that end in a bottleneck of 10 Mbit/s, beside a TCP flow: the goodput of
+/// the association and of the flow.
+fn beside_tcp(sctp: &str) -> [f64; 2] {
+    let link = |name: &str, from: &str, to: &str, rate: &str| {
+        format!(
+            "[[link]]\nname = \"{name}\"\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}\"\n\
+             delay = \"10 ms\"\nbuffer = \"40 packets\"\n"
+        )
+    };
+    let text = format!(
+        "[scenario]\nduration = \"200 s\"\nwarmup = \"20 s\"\n[[host]]\nname = \"sender\"\n\
+         [[host]]\nname = \"beside\"\n[[host]]\nname = \"receiver\"\n{}{}{}{}\
+         [sctp]\nreceive_buffer = \"1 MiB\"\n{sctp}\n\
+         [[flow]]\nname = \"own\"\nprotocol = \"sctp\"\nfrom = \"sender/one\"\nto = \"receiver\"\n\
+         paths = [\"sender/two\"]\n\
+         [[flow]]\nname = \"other\"\nprotocol = \"newreno\"\nfrom = \"beside\"\nto = \"receiver\"\n",
+        link("one", "sender", "core", "100 Mbit/s"),
+        link("two", "sender", "core", "100 Mbit/s"),
+        link("third", "beside", "core", "100 Mbit/s"),
+        link("end", "core", "receiver", "10 Mbit/s"),
+    );
+    let recording = run(&text, false).recording;
+    ["own", "other"].map(|name| recording.metric("goodput", name).expect("there is one"))
+}
+
+#[test]
+fn coupled_paths_take_one_flows_share_of_a_bottleneck_and_all_of_two() {
+    // Data that come over two paths have gaps, so that each packet has a SACK.
+    let [one, _] = beside_tcp("acks = \"immediate\"");
+    let [apart, _] = beside_tcp("multipath = \"concurrent\"");
+    for coupling in ["lia", "olia"] {
+        let settings = format!("multipath = \"concurrent\"\ncoupling = \"{coupling}\"");
+        let [own, tcp] = beside_tcp(&settings);
+        assert!(own < 1.05 * one && own < 0.9 * apart, "{coupling}: {own}, not {one} or {apart}");
+        assert!(own + tcp > 8.5, "{coupling}: {own} and {tcp} leave much");
+        let sctp = format!(
+            "multipath = \"concurrent\"\nreceive_buffer = \"256 KiB\"\ncoupling = \"{coupling}\""
+        );
+        let links = [("10 ms", "2 Mbit/s"), ("30 ms", "1 Mbit/s")];
+        let both = metric(&run(&paths(links, &sctp), false), "goodput");
+        assert!((2.4..3.0).contains(&both), "{coupling}: {both}");
+    }
+}
+
 #[test]
 fn what_a_summary_says_of_an_association_is_what_its_path_gives() {
     // A packet of 1000 bytes each 80 ms, acknowledged at once over 40 ms.
@@ -128,6 +172,7 @@ fn a_setting_that_cannot_be_is_refused_with_its_key() {
         ("mtu = 100", "sctp.mtu"),
         ("receive_buffer = \"2 kB\"", "sctp.receive_buffer"),
         ("scheduler = \"fastest\"", "scheduler"),
+        ("coupling = \"lia\"\ncongestion = \"cubic\"", "sctp.coupling"),
     ] {
         let text = path("", setting).replace("receive_buffer = \"256 KiB\"\n", "");
         let scenario = Scenario::parse(&text).and_then(|scenario| scenario.runs());

@@ -40,6 +40,11 @@ pub trait CongestionControl: fmt::Debug + Send + Sync {
     /// algorithms grow as they are.
     fn set_part(&mut self, _part: f64) {}
 
+    /// By how many times faster than a flow of its own it grows in congestion avoidance, if it is
+    /// [coupled](super::Coupling) with other paths; less than none shrinks. Most algorithms grow as
+    /// they are.
+    fn set_growth(&mut self, _growth: f64) {}
+
     /// The congestion window in bytes.
     fn cwnd(&self) -> u64;
 

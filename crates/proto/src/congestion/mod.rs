@@ -11,6 +11,7 @@
 mod bbr;
 mod compound;
 pub(crate) mod control;
+pub(crate) mod coupling;
 mod cubic;
 mod dctcp;
 mod fld;
@@ -29,6 +30,7 @@ mod testing;
 mod vegas;
 
 pub use control::CongestionControl;
+pub use coupling::{CoupledPath, Coupling, LossGap, UnknownCoupling};
 pub use fld::{Boost, Counting, Exit, Fld, FldOptions, Length, LengthOf, Repair};
 pub use guard::SlowStartGuard;
 pub use maker::CongestionMaker;

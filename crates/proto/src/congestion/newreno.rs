@@ -10,20 +10,22 @@ pub(super) struct NewReno {
     mss: u64,
     cwnd: u64,
     ssthresh: u64,
-    /// Bytes acknowledged in congestion avoidance since the window last grew.
-    acked: u64,
+    /// Bytes acknowledged in congestion avoidance since the window last grew, times `growth`.
+    acked: f64,
+    /// See [`CongestionControl::set_growth`].
+    growth: f64,
 }
 
 impl NewReno {
     pub(super) fn new(mss: u64, initial_window: u64) -> Self {
-        Self { mss, cwnd: initial_window, ssthresh: u64::MAX, acked: 0 }
+        Self { mss, cwnd: initial_window, ssthresh: u64::MAX, acked: 0.0, growth: 1.0 }
     }
 
     /// Goes on in congestion avoidance with this window.
     pub(super) fn shrink(&mut self, window: u64) {
         self.ssthresh = window.max(2 * self.mss);
         self.cwnd = self.ssthresh;
-        self.acked = 0;
+        self.acked = 0.0;
     }
 }
 
@@ -34,10 +36,16 @@ impl CongestionControl for NewReno {
         }
         let left = slow_start(&mut self.cwnd, self.ssthresh, ack.acked);
         if left > 0 {
-            self.acked += left;
-            if self.acked >= self.cwnd {
-                self.acked -= self.cwnd;
+            let window = self.cwnd as f64;
+            self.acked += left as f64 * self.growth;
+            if self.acked >= window {
+                self.acked -= window;
                 self.cwnd += self.mss;
+            } else if self.acked <= -window {
+                self.acked += window;
+                self.cwnd = self.cwnd.saturating_sub(self.mss).max(self.mss);
+                // Else slow start would bring back at once what moves to other paths.
+                self.ssthresh = self.ssthresh.min(self.cwnd);
             }
         }
     }
@@ -53,6 +61,10 @@ impl CongestionControl for NewReno {
 
     fn on_idle(&mut self, restart: u64) {
         self.cwnd = self.cwnd.min(restart);
+    }
+
+    fn set_growth(&mut self, growth: f64) {
+        self.growth = growth;
     }
 
     fn cwnd(&self) -> u64 {
@@ -91,6 +103,23 @@ mod tests {
             round(&mut congestion, &mut millis, 100);
             assert_eq!(congestion.cwnd(), (20 + grown) * MSS);
         }
+    }
+
+    #[test]
+    fn coupled_windows_grow_by_their_part_and_may_shrink() {
+        let mut congestion = NewReno::new(MSS, 10 * MSS);
+        congestion.on_congestion(Time::ZERO, 40 * MSS);
+        let mut millis = 0;
+        congestion.set_growth(0.5);
+        for _ in 0..8 {
+            round(&mut congestion, &mut millis, 100);
+        }
+        assert_eq!(congestion.cwnd(), 24 * MSS);
+        congestion.set_growth(-0.5);
+        for _ in 0..200 {
+            round(&mut congestion, &mut millis, 100);
+        }
+        assert_eq!(congestion.cwnd(), MSS, "one packet stays");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::coding::CodingConfig;
 use super::offer::SctpAuth;
+use crate::congestion::coupling::Coupling;
 use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
 use crate::scheduler::kind::SchedulerKind;
@@ -145,6 +146,8 @@ pub struct CmtConfig {
     pub retransmit: RetransmitPolicy,
     /// How the paths share the buffers.
     pub buffers: BufferSplit,
+    /// How their windows depend on each other, with an algorithm that can grow so.
+    pub coupling: Coupling,
     /// Whether a SACK that an earlier one has overtaken is used as if it were new, as stacks
     /// without numbered SACKs do (spec 4.5).
     pub believes_old_sacks: bool,
@@ -158,6 +161,7 @@ impl Default for CmtConfig {
             own_cumulative: true,
             retransmit: RetransmitPolicy::Threshold,
             buffers: BufferSplit::None,
+            coupling: Coupling::None,
             believes_old_sacks: false,
         }
     }

@@ -10,6 +10,7 @@ use super::flight::Departure;
 use super::held::LossProof;
 use super::message::{SctpPath, SctpPathState};
 use crate::congestion::control::CongestionControl;
+use crate::congestion::coupling::{CoupledPath, LossGap};
 use crate::congestion::table::Setup;
 use crate::path_mtu::Mtu;
 
@@ -19,6 +20,8 @@ pub(super) struct Path {
     pub(super) peer: IpAddr,
     pub(super) state: SctpPathState,
     pub(super) congestion: Box<dyn CongestionControl>,
+    /// What it carries between losses.
+    pub(super) gap: LossGap,
     /// Bytes of content in flight.
     pub(super) in_flight: u64,
     /// Copies that are on their way no more, and that nothing has told of: the timer tells.
@@ -85,6 +88,7 @@ impl Path {
             peer,
             state: SctpPathState::Unconfirmed,
             congestion,
+            gap: LossGap::default(),
             in_flight: 0,
             untold: 0,
             repairs: VecDeque::new(),
@@ -112,6 +116,12 @@ impl Path {
             lost: 0,
             used_at: now,
         }
+    }
+
+    /// What its coupling with others sees.
+    pub(super) fn coupled(&self) -> CoupledPath {
+        let rtt = self.estimator.srtt.unwrap_or(self.estimator.rto);
+        CoupledPath { window: self.congestion.cwnd() as f64, rtt, carried: self.gap.bytes() }
     }
 
     /// Whether a packet with data may leave.

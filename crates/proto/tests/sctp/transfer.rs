@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use fontis_base::{Duration, Stream};
-use fontis_proto::congestion::CongestionKind;
+use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
@@ -57,6 +57,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
                 RetransmitPolicy::Threshold,
             ],
         ),
+        coupling: pick(stream, &[Coupling::None, Coupling::Lia, Coupling::Olia]),
         buffers: pick(
             stream,
             &[BufferSplit::None, BufferSplit::Receiver, BufferSplit::Sender, BufferSplit::Both],

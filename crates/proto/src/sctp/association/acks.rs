@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::SctpAssociation;
 use super::receive::MOST_GAPS;
+use crate::congestion::coupling::{CoupledPath, Coupling};
 use crate::congestion::sample::{Acknowledgement, Phase};
 use crate::sctp::chunk::{SackChunk, StampEcho};
 use crate::sctp::flight::ChunkState;
@@ -358,6 +359,7 @@ impl SctpAssociation {
             // What was given up may be all that the SACK acknowledges.
             self.failures = 0;
         }
+        self.couple_windows();
         let own = self.config.cmt().is_none_or(|cmt| cmt.own_cumulative);
         let is_single = self.config.cmt().is_none();
         let outgrows_gaps = self.repairs.as_ref().is_some_and(Repairs::outgrows_gaps);
@@ -407,6 +409,7 @@ impl SctpAssociation {
                 acked = acked.min(u64::from(path.mtu.size()) * u64::from(came).max(1));
             }
             let srtt = path.estimator.srtt.unwrap_or(path.estimator.rto);
+            path.gap.note_acked(seen.bytes);
             path.congestion.on_ack(&Acknowledgement {
                 now,
                 acked,
@@ -433,6 +436,20 @@ impl SctpAssociation {
             if path.is_confirmed() {
                 self.path_answers(at);
             }
+        }
+    }
+
+    /// Tells the windows of the paths that carry data how fast they grow, if they are coupled.
+    fn couple_windows(&mut self) {
+        let coupling = self.config.cmt().map_or(Coupling::None, |cmt| cmt.coupling);
+        if coupling == Coupling::None {
+            return;
+        }
+        let used: SmallVec<[&mut Path; 4]> =
+            self.paths.iter_mut().filter(|path| path.is_active()).collect();
+        let seen: SmallVec<[CoupledPath; 4]> = used.iter().map(|path| path.coupled()).collect();
+        for (path, growth) in used.into_iter().zip(coupling.growths(&seen)) {
+            path.congestion.set_growth(growth);
         }
     }
 

@@ -40,6 +40,7 @@ impl SctpAssociation {
             return;
         }
         path.congestion.on_congestion(now, floor(path.congestion.cwnd(), mtu));
+        path.gap.note_loss();
         path.reduced_at = next;
         path.is_recovering = true;
         // The first packet that is sent again needs no room (RFC 9260 section 7.2.4).
@@ -92,6 +93,7 @@ impl SctpAssociation {
         }
         let window = floor(path.congestion.cwnd(), mtu);
         path.congestion.on_timeout(now, window);
+        path.gap.note_loss();
         path.reduced_at = self.order;
         (path.is_recovering, path.after_timeout) = (false, true);
         path.estimator.back_off();

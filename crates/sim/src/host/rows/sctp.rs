@@ -4,7 +4,7 @@ use core::any::Any;
 use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
-use fontis_proto::congestion::CongestionKind;
+use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, CodingConfig, Multipath, PROTOCOL, RepairWait, RepairedLoss,
@@ -105,6 +105,13 @@ const KEYS: &[Key] = &[
         names(&["none", "receiver", "sender", "both"]),
         "none",
         "CMT: the buffers that paths share in equal parts",
+    ),
+    key(
+        "sctp",
+        "coupling",
+        names(Coupling::NAMES),
+        "none",
+        "CMT with newreno: windows grow so that all paths of a bottleneck together take one flow's share (lia, RFC 6356), and move to the paths that lose least (olia)",
     ),
     key("sctp", "sfr", Flag, "true", "CMT: reports count path by path (split fast retransmit)"),
     key("sctp", "cuc", Flag, "true", "CMT: a path's window grows by what it delivers itself"),
@@ -209,17 +216,11 @@ const KEYS: &[Key] = &[
     key("sctp", "repeats", Count, "", "how often a message is sent again at most"),
 ];
 
-fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError> {
-    let small = |key| u32::try_from(read.count(key)).unwrap_or(u32::MAX);
-    let size = |key| u32::try_from(read.size(key)).unwrap_or(u32::MAX);
-    let mtu = small("sctp.mtu");
-    if !(200..=65_535).contains(&mtu) {
-        return Err(bad("sctp.mtu", format!("{mtu} bytes must be 200 to 65535")));
-    }
-    let congestion: Result<CongestionKind, _> = read.text("sctp.congestion").parse();
-    let congestion = congestion.map_err(|error| bad("sctp.congestion", error.to_string()))?;
+/// How data use several paths at once, with this congestion control.
+fn read_cmt(read: &Reader<'_>, congestion: CongestionKind) -> Result<CmtConfig, ScenarioError> {
     let scheduler: Result<SchedulerKind, _> = read.text("sctp.scheduler").parse();
     let scheduler = scheduler.map_err(|error| bad("sctp.scheduler", error.to_string()))?;
+    let coupling: Result<Coupling, _> = read.text("sctp.coupling").parse();
     let cmt = CmtConfig {
         scheduler,
         split_fast_retransmit: read.flag("sctp.sfr"),
@@ -237,8 +238,26 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             "both" => BufferSplit::Both,
             _ => BufferSplit::None,
         },
+        coupling: coupling.map_err(|error| bad("sctp.coupling", error.to_string()))?,
         believes_old_sacks: read.flag("sctp.believes_old_sacks"),
     };
+    if cmt.coupling != Coupling::None && congestion != CongestionKind::NewReno {
+        let text = format!("\"{}\" has no windows that can be coupled, newreno has", congestion);
+        return Err(bad("sctp.coupling", text));
+    }
+    Ok(cmt)
+}
+
+fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError> {
+    let small = |key| u32::try_from(read.count(key)).unwrap_or(u32::MAX);
+    let size = |key| u32::try_from(read.size(key)).unwrap_or(u32::MAX);
+    let mtu = small("sctp.mtu");
+    if !(200..=65_535).contains(&mtu) {
+        return Err(bad("sctp.mtu", format!("{mtu} bytes must be 200 to 65535")));
+    }
+    let congestion: Result<CongestionKind, _> = read.text("sctp.congestion").parse();
+    let congestion = congestion.map_err(|error| bad("sctp.congestion", error.to_string()))?;
+    let cmt = read_cmt(read, congestion)?;
     let acks = read.text("sctp.acks");
     let code = match &*read.text("sctp.code") {
         "none" => None,
