@@ -30,17 +30,17 @@ ALL = "0,3,4,5,6,7,8,9,10,11,64,130,192"
 AGREEMENTS = [("0", "0", "-"), ("", "0", "-"), ("0", "", "-"), (ALL, ALL, "-"), ("0,10", "3,10", "a key")]
 
 
-def build(source):
-    BUILD.mkdir(parents=True, exist_ok=True)
+def build(source, name, example):
+    """Builds usrsctp, scripts/NAME.c over it, and an example of ours."""
     options = ["-Dsctp_build_programs=0", "-Dsctp_werror=0", "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"]
     run = {"check": True, "stdout": subprocess.DEVNULL}
     subprocess.run(["cmake", "-S", source, "-B", BUILD, *options], **run)
     subprocess.run(["cmake", "--build", BUILD, "--target", "usrsctp"], **run)
     library = BUILD / "usrsctplib"
     paths = ["-I", source / "usrsctplib", "-L", library, f"-Wl,-rpath,{library}"]
-    code = ROOT / "scripts" / "sctp_usrsctp.c"
-    subprocess.run(["cc", "-O1", code, "-o", PEER, *paths, "-lusrsctp", "-lpthread"], **run)
-    cargo = ["cargo", "build", "--locked", "-p", "fontis", "--example", "sctp_addresses"]
+    code, program = ROOT / "scripts" / f"{name}.c", BUILD / name
+    subprocess.run(["cc", "-O1", code, "-o", program, *paths, "-lusrsctp", "-lpthread", "-lm"], **run)
+    cargo = ["cargo", "build", "--locked", "-p", "fontis", "--example", example]
     subprocess.run(cargo, check=True, cwd=ROOT)
 
 
@@ -100,7 +100,7 @@ def main():
         case [word] if word == INSIDE:
             sys.exit(1 if inside() else 0)
         case [source]:
-            build(Path(source).resolve())
+            build(Path(source).resolve(), "sctp_usrsctp", "sctp_addresses")
             again = ["unshare", "--user", "--map-root-user", "--net", sys.executable, __file__, INSIDE]
             sys.exit(subprocess.run(again, check=False).returncode)
         case _:
