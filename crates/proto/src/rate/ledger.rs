@@ -99,7 +99,8 @@ pub(super) struct LossLedger {
     /// who filled the queue did.
     easing: Fading,
     eased: Fading,
-    contrast: Contrast,
+    /// Boxed, because many a connection never proves who it is.
+    contrast: Option<Box<Contrast>>,
     /// The most packets in a round trip of late.
     window: f64,
     window_at: Time,
@@ -197,7 +198,8 @@ impl LossLedger {
                 self.met_lately += (queue - self.met_lately) * LATELY;
             }
             let is_calm = waiting(delay) <= limit;
-            self.contrast.add(sample, is_calm, *received);
+            let contrast = self.contrast.get_or_insert_default();
+            contrast.add(sample, is_calm, *received);
             if is_calm {
                 if is_eased(*number) {
                     self.easing.packets += 1.0;
@@ -290,7 +292,7 @@ impl LossLedger {
     /// The path's delay is less than was known, so that what seemed calm was not. What was lost
     /// when all sent less stays proved.
     pub(super) fn disprove(&mut self) {
-        self.contrast.restart();
+        self.restart_contrast();
         if !self.is_eased() {
             (self.calm, self.recent) = (Fading::default(), Fading::default());
         }
@@ -395,12 +397,15 @@ impl LossLedger {
         }
         let is_trusted =
             self.distrusted_until.is_none() && self.extent() > (LONG + self.window) * packet;
-        (is_trusted && self.contrast.is_alike(loss)).then_some(Unproved::OfOthers)
+        let is_alike = self.contrast.as_ref().is_some_and(|contrast| contrast.is_alike(loss));
+        (is_trusted && is_alike).then_some(Unproved::OfOthers)
     }
 
     /// The flow makes a queue of its own, or one stands: what is lost tells nothing of others'.
     pub(super) fn restart_contrast(&mut self) {
-        self.contrast.restart();
+        if let Some(contrast) = &mut self.contrast {
+            contrast.restart();
+        }
     }
 
     /// The standard deviation of the loss among calm packets.
@@ -413,7 +418,7 @@ impl LossLedger {
     pub(super) fn distrust(&mut self, sample: Option<&FeedbackSummary>) {
         self.distrusted_until = sample.map(|sample| sample.now + sample.at_least(DISTRUST));
         if sample.is_some() {
-            self.contrast.restart();
+            self.restart_contrast();
         }
     }
 
