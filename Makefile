@@ -88,8 +88,9 @@ soak: prerequisites ## Run the random tests at full length: the whole library, w
 	$(CARGO) build --release --locked --workspace --bin fontis --example echo
 	python3 -m venv target/aiortc && target/aiortc/bin/pip install --quiet aiortc==1.16.0
 	target/aiortc/bin/python scripts/channel_peers.py
-	$(CARGO) build --release --locked -p fontis --example dccp_peer
+	$(CARGO) build --release --locked -p fontis --example dccp_peer --example sctp_many
 	python3 scripts/dccp_kernel.py
+	python3 scripts/sctp_kernel.py
 	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
 	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object flute
 	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate
