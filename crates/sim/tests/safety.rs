@@ -2,7 +2,8 @@
 //! in the same cell; and what it gets beside CUBIC flows in one FIFO.
 //!
 //! `FONTIS_RUNS` sets how many cells (6 by default, 2000 in `make soak`), `FONTIS_SEED` the first
-//! seed. A failure names the seed that repeats it:
+//! seed, and `FONTIS_SECONDS` how long cells of one kind are measured. A failure names the seed
+//! that repeats it:
 //! `FONTIS_SEED=n FONTIS_RUNS=1 cargo test -p fontis-sim --test main safety`.
 
 use std::fmt::Write as _;
@@ -51,6 +52,8 @@ impl Cell {
             let warmup = (40.0 * rtt_ms / 1e3).max(10.0) + 10.0;
             let end = warmup + (50.0 * rtt_ms / 1e3).max(10.0);
             let packets = rate_mbps * 1e6 / 12e3 * end;
+            let asked = number("FONTIS_SECONDS", 0) as f64;
+            let end = if asked > 0.0 { warmup + asked } else { end };
             if packets < MOST_PACKETS && bdp + buffer >= 4.0 * flows as f64 && buffer >= 8.0 {
                 return Self { flows, bdp, buffer, rate_mbps, rtt_ms, queue, warmup, end, seed };
             }
