@@ -121,6 +121,7 @@ fn coupled_paths_take_one_flows_share_of_a_bottleneck_and_all_of_two() {
     for coupling in ["lia", "olia"] {
         let settings = format!("multipath = \"concurrent\"\ncoupling = \"{coupling}\"");
         let [own, tcp] = beside_tcp(&settings);
+        println!("{coupling}: {own:.2} beside {tcp:.2}; one path {one:.2}, not coupled {apart:.2}");
         assert!(own < 1.05 * one && own < 0.9 * apart, "{coupling}: {own}, not {one} or {apart}");
         assert!(own + tcp > 8.5, "{coupling}: {own} and {tcp} leave much");
         let sctp = format!(

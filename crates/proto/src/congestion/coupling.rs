@@ -26,14 +26,14 @@ impl Coupling {
 
     /// For each path by how many times faster than a flow of its own its window grows; less than
     /// none is a window that shrinks.
-    pub fn growths(self, paths: &[CoupledPath]) -> SmallVec<[f64; 4]> {
+    pub(crate) fn growths(self, paths: &[CoupledPath]) -> SmallVec<[f64; 4]> {
         let per_rtt: f64 = paths.iter().map(|path| path.window / path.seconds()).sum();
         let total: f64 = paths.iter().map(|path| path.window).sum();
         match self {
             Self::None => paths.iter().map(|_| 1.0).collect(),
             Self::Lia => {
-                // Section 2: min(α·b·mss/total, b·mss/window) bytes more for b acknowledged ones,
-                // of which the second is a flow's own growth.
+                // Section 2: b acknowledged bytes add min(α·b·mss/total, b·mss/window), of which
+                // the second is a flow's own growth.
                 let best = paths.iter().map(|path| path.window / path.seconds().powi(2));
                 let alpha = total * best.fold(0.0, f64::max) / (per_rtt * per_rtt);
                 paths.iter().map(|path| (alpha * path.window / total).min(1.0)).collect()
@@ -77,13 +77,13 @@ impl core::error::Error for UnknownCoupling {}
 
 /// A path as its coupling with others sees it.
 #[derive(Clone, Copy, Debug)]
-pub struct CoupledPath {
+pub(crate) struct CoupledPath {
     /// The congestion window, in bytes.
-    pub window: f64,
+    pub(crate) window: f64,
     /// The round-trip time.
-    pub rtt: Duration,
+    pub(crate) rtt: Duration,
     /// What it carries between losses, in bytes.
-    pub carried: f64,
+    pub(crate) carried: f64,
 }
 
 impl CoupledPath {
@@ -94,7 +94,7 @@ impl CoupledPath {
 
 /// What a path carries between losses: the paper's ℓ.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LossGap {
+pub(crate) struct LossGap {
     /// Bytes acknowledged since the last loss, and between that and the one before.
     since: u64,
     before: u64,
@@ -102,22 +102,23 @@ pub struct LossGap {
 
 impl LossGap {
     /// So many bytes are acknowledged.
-    pub const fn note_acked(&mut self, bytes: u64) {
+    pub(crate) const fn note_acked(&mut self, bytes: u64) {
         self.since = self.since.saturating_add(bytes);
     }
 
     /// The window answers to a loss.
-    pub const fn note_loss(&mut self) {
+    pub(crate) const fn note_loss(&mut self) {
         (self.before, self.since) = (self.since, 0);
     }
 
     /// In bytes.
-    pub fn bytes(&self) -> f64 {
+    pub(crate) fn bytes(&self) -> f64 {
         self.since.max(self.before) as f64
     }
 }
 
-/// The paper's α: what moves from the paths of the largest windows to the best ones that have less.
+/// The paper's α: what moves from the paths of the largest windows to the best ones that have
+/// less.
 fn moved(paths: &[CoupledPath]) -> SmallVec<[f64; 4]> {
     let quality = |path: &CoupledPath| path.carried * path.carried / path.seconds();
     let most = |of: &dyn Fn(&CoupledPath) -> f64| paths.iter().map(of).fold(0.0, f64::max);

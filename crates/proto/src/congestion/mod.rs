@@ -30,7 +30,7 @@ mod testing;
 mod vegas;
 
 pub use control::CongestionControl;
-pub use coupling::{CoupledPath, Coupling, LossGap, UnknownCoupling};
+pub use coupling::{Coupling, UnknownCoupling};
 pub use fld::{Boost, Counting, Exit, Fld, FldOptions, Length, LengthOf, Repair};
 pub use guard::SlowStartGuard;
 pub use maker::CongestionMaker;

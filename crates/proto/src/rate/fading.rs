@@ -6,7 +6,7 @@ pub(super) struct Fading {
 }
 
 impl Fading {
-    /// Half of what was known is forgotten after so many packets of `memory`.
+    /// Takes so many packets. After `memory` of them half of what was known is forgotten.
     pub(super) fn add(&mut self, packets: f64, lost: f64, memory: f64) {
         let keep = libm::exp2(-packets / memory);
         self.packets = self.packets * keep + packets;

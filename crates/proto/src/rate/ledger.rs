@@ -189,6 +189,7 @@ impl LossLedger {
         let limit = self.longest_calm(sample, jitter, hid);
         let mut nearest = Nearest { delays, at: delays.len() };
         let (mut packets, mut lost) = (0.0, 0.0);
+        let contrast = self.contrast.get_or_insert_default();
         for (number, received) in &sample.decided {
             let Some(delay) = nearest.delay(*number) else { continue };
             if !received {
@@ -198,7 +199,6 @@ impl LossLedger {
                 self.met_lately += (queue - self.met_lately) * LATELY;
             }
             let is_calm = waiting(delay) <= limit;
-            let contrast = self.contrast.get_or_insert_default();
             contrast.add(sample, is_calm, *received);
             if is_calm {
                 if is_eased(*number) {
