@@ -11,9 +11,11 @@ export FILE FUZZ_SECONDS
 # Tests wait for networks more than for processors.
 export RUST_TEST_THREADS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 6)))
 
-# What is built once, on a machine that is thrown away, need not be kept for being built again.
+# What is built once, on a machine that is thrown away, need not be kept for being built again, and
+# no debugger looks at it.
 ifdef CI
 export CARGO_INCREMENTAL := 0
+export CARGO_PROFILE_DEV_DEBUG := 0
 endif
 
 .DEFAULT_GOAL := help
