@@ -2,7 +2,6 @@
 //! own: `early`, `flood` and `many`.
 
 mod corpus;
-mod handshake_model;
 mod hostile;
 mod limits;
 mod paths;

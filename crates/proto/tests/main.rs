@@ -7,6 +7,7 @@ mod corpus;
 mod dccp;
 mod decoding;
 mod flute;
+mod handshake_model;
 mod hostile_syn;
 mod jumbo;
 mod messages;
