@@ -27,6 +27,7 @@ mod offer;
 mod outbox;
 mod packet;
 mod path;
+mod rack;
 mod reassembly;
 mod redundancy;
 mod repairs;
@@ -46,8 +47,8 @@ pub use coding::{
     CodeRate, CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode,
 };
 pub use config::{
-    AckPolicy, BufferSplit, CmtConfig, DynamicAddresses, Multipath, RetransmitPolicy, SECRET_CODE,
-    SctpConfig, SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, DynamicAddresses, LossRecovery, Multipath, RetransmitPolicy,
+    SECRET_CODE, SctpConfig, SctpSecret, SctpTimers, StreamTurns,
 };
 pub use data::SctpData;
 pub use message::{

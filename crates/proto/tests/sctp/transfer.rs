@@ -7,9 +7,9 @@ use fontis_base::{Duration, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
-    RepairedLoss, RetransmitPolicy, SctpCode, SctpConfig, SctpData, SctpEvent, SctpMessage,
-    SctpSend,
+    AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, LossRecovery, Multipath,
+    Reliability, RepairWait, RepairedLoss, RetransmitPolicy, SctpCode, SctpConfig, SctpData,
+    SctpEvent, SctpMessage, SctpSend,
 };
 
 use super::pair::{Pair, Way, plain};
@@ -80,6 +80,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
         nr_sack: stream.below(2) == 0,
         coding: (stream.below(3) > 0).then(|| random_coding(stream)),
         fast_again: stream.below(2) == 0,
+        recovery: pick(stream, &[LossRecovery::Reports, LossRecovery::RackTlp]),
         max_burst: [None, Some(4)][stream.below(2) as usize],
         acks: AckPolicy {
             every: 1 + stream.below(2) as u32,

@@ -32,6 +32,7 @@ impl SctpAssociation {
             (unless_mute(self.forward_at), "forward"),
             (unless_mute(self.reset_due()), "reset"),
             (self.held_until().unwrap_or(Time::MAX), "repair"),
+            (self.rack_due().unwrap_or(Time::MAX), "RACK"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);
         all.min_by_key(|(at, _)| *at)
@@ -58,6 +59,7 @@ impl SctpAssociation {
         if self.held_until().is_some_and(|until| until <= now) {
             self.release_held(now);
         }
+        self.on_rack_timers(now);
         for at in 0..self.paths.len() {
             if self.paths[at].expires.is_some_and(|expires| expires <= now) {
                 self.on_data_timeout(now, at);

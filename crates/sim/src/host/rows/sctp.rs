@@ -7,8 +7,9 @@ use fontis_base::{Packet, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, CodingConfig, Multipath, PROTOCOL, RepairWait, RepairedLoss,
-    RetransmitPolicy, SctpChunk, SctpCode, SctpConfig, SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, CodingConfig, LossRecovery, Multipath, PROTOCOL, RepairWait,
+    RepairedLoss, RetransmitPolicy, SctpChunk, SctpCode, SctpConfig, SctpSecret, SctpTimers,
+    StreamTurns,
 };
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -144,6 +145,13 @@ const KEYS: &[Key] = &[
         Flag,
         "false",
         "packets bear stamps, which tell each path's delay, and SACKs numbers",
+    ),
+    key(
+        "sctp",
+        "recovery",
+        names(&["reports", "rack-tlp"]),
+        "reports",
+        "how losses are recognised: by reports (RFC 9260), or by time with a window for reordering and probes of the tail, on each path by itself (RFC 8985)",
     ),
     key("sctp", "missing_reports", Count, "3", "reports after which a chunk is sent again"),
     key(
@@ -315,6 +323,10 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         resets: false,
         early_data: false,
         stamps: read.flag("sctp.stamps"),
+        recovery: match &*read.text("sctp.recovery") {
+            "rack-tlp" => LossRecovery::RackTlp,
+            _ => LossRecovery::Reports,
+        },
         missing_reports: small("sctp.missing_reports"),
         fast_again: read.flag("sctp.fast_again"),
         max_burst: Some(small("sctp.burst")).filter(|burst| *burst > 0),
