@@ -77,6 +77,13 @@ const KEYS: &[Key] = &[
         "the congestion control of each path. 50 associations of newreno over a buffer of 0.25 BDP drop 0.021 of their packets, of CUBIC 0.020 (docs/safety.md)",
     ),
     key("sctp", "mtu", Count, "1500", "bytes of a full packet"),
+    key(
+        "sctp",
+        "most_mtu",
+        Count,
+        "0",
+        "bytes up to which each path is searched for larger packets (RFC 8899), of which links carry any; 0 turns it off",
+    ),
     key("sctp", "receive_buffer", Size, "65536 B", "bytes that the receiver can hold"),
     key("sctp", "send_buffer", Size, "1 MiB", "bytes of messages that the sender can hold"),
     key(
@@ -302,6 +309,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
     };
     let config = SctpConfig {
         mtu,
+        most_mtu: small("sctp.most_mtu").min(65_535),
         overhead,
         congestion,
         foreign: fld::maker(read, congestion),
