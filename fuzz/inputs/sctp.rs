@@ -37,6 +37,7 @@ pub(crate) fn run(data: &[u8]) {
             [usize::from(b % 5 % 3)],
         is_inside: b & 8 != 0,
         loss: if b & 4 != 0 { RepairedLoss::Hidden } else { RepairedLoss::Beyond },
+        covers_tail: a & 64 != 0,
     };
     let kinds = [0, 3, 10, 64].into_iter().filter(|kind| b >> (kind % 4) & 1 != 0);
     let auth = SctpAuth { kinds: kinds.collect(), ..SctpAuth::default() };

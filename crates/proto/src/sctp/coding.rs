@@ -185,6 +185,10 @@ pub struct CodingConfig {
     pub is_inside: bool,
     /// What repaired losses tell.
     pub loss: RepairedLoss,
+    /// Whether the last chunks have their repairs at once when nothing follows them. A message
+    /// then needs no timeout for its tail, and each one that ends alone costs as many repairs as a
+    /// whole group.
+    pub covers_tail: bool,
 }
 
 impl CodingConfig {
@@ -192,7 +196,7 @@ impl CodingConfig {
     /// repaired losses that count beyond chance.
     pub fn of(code: SctpCode) -> Self {
         let (wait, loss) = (RepairWait::default(), RepairedLoss::default());
-        Self { code, wait, is_inside: true, loss }
+        Self { code, wait, is_inside: true, loss, covers_tail: false }
     }
 }
 

@@ -153,19 +153,35 @@ impl Repairs {
         self.left.get(at).copied()
     }
 
-    /// Whether a repair is due when all TSNs before `unsent` have left.
-    pub(super) const fn is_due(&self, unsent: u64) -> bool {
-        self.group + self.chunks <= unsent
+    /// Whether a repair is due when all TSNs before `unsent` have left; nothing follows them if
+    /// they are a tail.
+    pub(super) const fn is_due(&self, unsent: u64, is_tail: bool) -> bool {
+        let is_covered = is_tail && self.config.covers_tail && self.group < unsent;
+        self.group + self.chunks <= unsent || is_covered
+    }
+
+    /// Repairs for the group before the TSN `end`, which may be shorter than others.
+    fn wanted(&self, end: u64) -> u64 {
+        let chunks = end - self.group;
+        match self.config.code.rate {
+            CodeRate::Adaptive if chunks < self.chunks => repairs_for(chunks as u8, self.paced_for),
+            _ => self.repairs,
+        }
     }
 
     /// The repair that is due and the TSN before which its sum ends, if chunks are left of which it
     /// would be the sum.
-    pub(super) fn take(&mut self, unsent: u64, flight: &Flight) -> Option<(RepairChunk, u64)> {
-        while self.is_due(unsent) {
-            let end = self.group + self.chunks;
-            let sum = self.sum(flight);
+    pub(super) fn take(
+        &mut self,
+        unsent: u64,
+        is_tail: bool,
+        flight: &Flight,
+    ) -> Option<(RepairChunk, u64)> {
+        while self.is_due(unsent, is_tail) {
+            let end = unsent.min(self.group + self.chunks);
+            let sum = self.sum(end, flight);
             self.made += 1;
-            if self.made == self.repairs {
+            if self.made >= self.wanted(end) {
                 self.group = end;
                 self.made = 0;
                 self.begin_group();
@@ -177,9 +193,9 @@ impl Repairs {
         None
     }
 
-    /// The TSNs of which the next repair is the sum: those that the peer has not acknowledged.
-    fn summands(&self, flight: &Flight) -> Range<u64> {
-        let end = self.group + self.chunks;
+    /// The TSNs before `end` of which the next repair is the sum: those that the peer has not
+    /// acknowledged.
+    fn summands(&self, end: u64, flight: &Flight) -> Range<u64> {
         let start = match self.config.code.reach {
             CodeReach::Group => self.group,
             CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => {
@@ -197,8 +213,8 @@ impl Repairs {
         start.map_or(end..end, |start| start..end)
     }
 
-    fn sum(&mut self, flight: &Flight) -> Option<RepairChunk> {
-        let summands = self.summands(flight);
+    fn sum(&mut self, end: u64, flight: &Flight) -> Option<RepairChunk> {
+        let summands = self.summands(end, flight);
         let chunks = || summands.clone().filter_map(|tsn| flight.get(tsn)).map(|one| &one.chunk);
         let longest = chunks().map(|chunk| chunk.data.len()).max()?;
         let count = summands.end - summands.start;

@@ -20,6 +20,7 @@ fn coded(code: &str) -> SctpConfig {
             wait: RepairWait::Outcome,
             is_inside: true,
             loss: RepairedLoss::Beyond,
+            covers_tail: false,
         }),
         ..plain()
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Stream};
 use fontis_proto::sctp::{
-    AckPolicy, CmtConfig, LossRecovery, Multipath, Reliability, SctpConfig, SctpData, SctpSend,
-    SctpStats,
+    AckPolicy, CmtConfig, CodingConfig, LossRecovery, Multipath, Reliability, SctpConfig, SctpData,
+    SctpSend, SctpStats,
 };
 
 use super::pair::{Pair, Way, plain};
@@ -206,4 +206,48 @@ fn what_may_not_be_sent_again_is_not_sent_again_as_a_probe() {
     assert!(pair.run(Duration::from_secs(10), is_given_up));
     let stats = pair.end(0).stats();
     assert_eq!((stats.repeated, stats.probes), (0, 0), "{stats:?}");
+}
+
+#[test]
+fn a_lost_tail_is_restored_at_once_if_a_code_covers_it() {
+    // Random messages that lose one of their last chunks, the last one among them.
+    let seed = seed();
+    let mut stream = Stream::new(seed, "tails");
+    for code in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "tetrys:adaptive,128"] {
+        let mut sums = [0.0; 2];
+        for _ in 0..5 {
+            let chunks = 1 + stream.below(25) as usize;
+            let lost = chunks - 1 - stream.below(3.min(chunks as u64)) as usize;
+            let [without, with] = [false, true].map(|covers_tail| {
+                let coding =
+                    CodingConfig { covers_tail, ..CodingConfig::of(code.parse().unwrap()) };
+                let config = SctpConfig { coding: Some(coding), ..by(LossRecovery::Reports) };
+                let mut pair = warm(seed, &config, vec![Way::of(30, 100.0)]);
+                let first =
+                    pair.end(0).init().tsn.wrapping_add(pair.end(0).stats().chunks_sent as u32);
+                let piece = pair.end(0).piece() as u32;
+                let mut is_lost = false;
+                pair.drops = Some(Box::new(move |tsns| {
+                    let is_it = tsns.contains(&first.wrapping_add(lost as u32));
+                    is_it && !core::mem::replace(&mut is_lost, true)
+                }));
+                send(&mut pair, chunks as u32 * piece);
+                let time = wait_for(&mut pair, 2);
+                let stats = pair.end(0).stats();
+                assert_eq!(pair.lost, 1, "{code}: {stats:?}");
+                (time, stats)
+            });
+            println!(
+                "{code}: {lost} of {chunks} lost: {:.0} ms, {:.0} with repairs of the tail",
+                without.0, with.0
+            );
+            let named = format!("seed {seed}, {code}, {lost} of {chunks}: {with:?} {without:?}");
+            // Four round trips are what 25 chunks and their repairs take without a loss.
+            assert!(with.0 < 260.0 && with.0 < without.0 + 1.0, "{named}");
+            assert_eq!((with.1.timeouts, with.1.repeated), (0, 0), "{named}");
+            sums[0] += without.0;
+            sums[1] += with.0;
+        }
+        assert!(sums[1] < 0.7 * sums[0], "seed {seed}, {code}: {sums:?}");
+    }
 }

@@ -39,6 +39,7 @@ fn random_coding(stream: &mut Stream) -> CodingConfig {
         wait: pick(stream, &[RepairWait::None, RepairWait::Published, RepairWait::Outcome]),
         is_inside: stream.below(2) == 0,
         loss: pick(stream, &[RepairedLoss::Hidden, RepairedLoss::Beyond]),
+        covers_tail: stream.below(2) == 0,
     }
 }
 

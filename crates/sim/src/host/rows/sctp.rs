@@ -223,6 +223,13 @@ const KEYS: &[Key] = &[
         "beyond",
         "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. With `hidden` one association leaves two CUBIC flows half of their parts, and 20 over CoDel and 20 ms drop 0.077 of their packets, of CUBIC 0.010 (docs/safety.md)",
     ),
+    key(
+        "sctp",
+        "tail_repairs",
+        Flag,
+        "false",
+        "with a code: when nothing follows the last chunks, they have repairs at once, as many as a whole group at a fixed rate",
+    ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
     key("sctp", "unordered", Flag, "false", "messages may overtake each other"),
@@ -293,6 +300,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             _ => RepairedLoss::Beyond,
         },
         is_inside: &*read.text("sctp.repairs") == "inside",
+        covers_tail: read.flag("sctp.tail_repairs"),
     });
     let overhead = if read.flag("sctp.udp") { 28 } else { 20 };
     let receive_buffer = size("sctp.receive_buffer");
