@@ -26,8 +26,12 @@ pub(crate) fn run(data: &[u8]) {
         ..CmtConfig::default()
     };
     let k = 1 + b % 7;
-    let reach = [CodeReach::Group, CodeReach::Memory(2 * k), CodeReach::Unacknowledged(100)]
-        [usize::from(b % 3)];
+    let reach = [
+        CodeReach::Group,
+        CodeReach::Memory(2 * k),
+        CodeReach::Unacknowledged(100),
+        CodeReach::RaptorQ(k),
+    ][usize::from(b % 4)];
     let coding = CodingConfig {
         code: match b & 64 {
             0 => SctpCode::fixed(k + 1 + b % 2, k, reach),

@@ -40,8 +40,8 @@ mod wire;
 pub use association::{MOST_PATHS, SctpAssociation, refuse_without_state, respond_without_state};
 pub use chunk::{
     AddressAnswer, AddressChange, AddressParameter, AsconfAckChunk, AsconfChunk, AuthChunk,
-    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
-    Skipped, Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, RepairFactors, SackChunk, SctpCause,
+    SctpChunk, Skipped, Stamp, StampEcho,
 };
 pub use coding::{
     CodeRate, CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode,

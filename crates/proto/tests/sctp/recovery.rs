@@ -213,7 +213,14 @@ fn a_lost_tail_is_restored_at_once_if_a_code_covers_it() {
     // Random messages that lose one of their last chunks, the last one among them.
     let seed = seed();
     let mut stream = Stream::new(seed, "tails");
-    for code in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "tetrys:adaptive,128"] {
+    for code in [
+        "block:10,9",
+        "conv:10,9,20",
+        "tetrys:10,9,43",
+        "tetrys:adaptive,128",
+        "raptorq:22,20",
+        "raptorq:adaptive,64",
+    ] {
         let mut sums = [0.0; 2];
         for _ in 0..5 {
             let chunks = 1 + stream.below(25) as usize;

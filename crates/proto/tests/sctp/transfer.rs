@@ -27,8 +27,10 @@ fn random_coding(stream: &mut Stream) -> CodingConfig {
     let k = 1 + stream.below(20) as u8;
     let most = 1 + stream.below(128) as u8;
     CodingConfig {
-        code: match stream.below(4) {
+        code: match stream.below(6) {
             0 => SctpCode::adaptive(most),
+            4 => SctpCode::adaptive_raptorq(most),
+            5 => SctpCode::fixed(k + 1 + stream.below(3) as u8, k, CodeReach::RaptorQ(k)),
             reach => SctpCode::fixed(
                 k + 1 + stream.below(3) as u8,
                 k,

@@ -36,6 +36,10 @@ impl SctpAssociation {
     pub(super) fn next_repair(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
         let is_inside = self.repairs.as_ref().filter(|_| self.sends_data())?.config.is_inside;
         let unsent = self.flight.first_unsent();
+        let windows = self.paths.iter().filter(|path| path.is_active());
+        let window: u64 = windows.map(|path| path.congestion.cwnd()).sum();
+        let window = window.min(self.peer_window) / self.outbox.piece() as u64;
+        self.repairs.as_mut()?.fit_block(window);
         let is_tail = self.outbox.bytes() == 0 && unsent == self.flight.end();
         self.repairs.as_ref().filter(|repairs| repairs.is_due(unsent, is_tail))?;
         // The path with the most room: what is lost elsewhere is restored soonest.

@@ -200,7 +200,7 @@ const KEYS: &[Key] = &[
         "code",
         Form::Text,
         "none",
-        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most; `tetrys:adaptive,most` as many as the measured loss asks for. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.071 of their packets, of CUBIC 0.010; 50 with `tetrys:adaptive,128` over a FIFO of 0.25 BDP drop 0.139, of CUBIC 0.020; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m`, `tetrys:n,k,most` or `raptorq:n,k`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most, or over the k with RaptorQ (RFC 6330); `tetrys:adaptive,most` and `raptorq:adaptive,most` as many as the measured loss asks for. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.071 of their packets, of CUBIC 0.010; 50 with `tetrys:adaptive,128` over a FIFO of 0.25 BDP drop 0.139, of CUBIC 0.020; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
     ),
     key(
         "sctp",
