@@ -159,6 +159,8 @@ struct Closing {
     is_wanted: bool,
     /// When SHUTDOWN or SHUTDOWN ACK leaves again.
     at: Time,
+    /// The path of the last one, if that was not answered: the next one tries another.
+    path: Option<usize>,
     /// When the end comes, whatever the peer does (T5).
     end: Time,
 }
@@ -406,7 +408,7 @@ impl SctpAssociation {
             resets: Resets::new(tsns),
             replies: VecDeque::new(),
             events: VecDeque::new(),
-            closing: Closing { is_wanted: false, at: Time::MAX, end: Time::MAX },
+            closing: Closing { is_wanted: false, at: Time::MAX, path: None, end: Time::MAX },
             has_polled: true,
             blocked_since: None,
             stats: SctpStats::default(),

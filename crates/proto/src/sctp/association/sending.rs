@@ -145,7 +145,7 @@ impl SctpAssociation {
 
     /// The path that carries data if only one does: the primary path, or the best of the others
     /// (RFC 9260 section 6.4, RFC 7829 section 4.2).
-    fn data_path(&self, but: Option<usize>) -> usize {
+    pub(super) fn data_path(&self, but: Option<usize>) -> usize {
         let rank = |at: &usize| {
             let path = &self.paths[*at];
             let state = match path.state {

@@ -148,8 +148,8 @@ impl SctpAssociation {
         }
     }
 
-    /// The chunk that ends the association, if it is due.
-    pub(super) fn closing_chunk(&mut self, now: Time) -> Option<SctpChunk> {
+    /// The chunk that ends the association, if it is due, and its path.
+    pub(super) fn closing_chunk(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
         if self.closing.at > now {
             return None;
         }
@@ -163,11 +163,10 @@ impl SctpAssociation {
                 return None;
             }
         };
-        let rto = self
-            .paths
-            .get(self.primary)
-            .map_or(self.config.timers.initial, |path| path.estimator.rto);
+        let at = self.data_path(self.closing.path);
+        let rto = self.paths.get(at).map_or(self.config.timers.initial, |path| path.estimator.rto);
         self.closing.at = now + rto;
-        Some(chunk)
+        self.closing.path = Some(at);
+        Some((at, chunk))
     }
 }
