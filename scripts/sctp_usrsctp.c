@@ -1,12 +1,13 @@
 /* An echo server or its client over usrsctp, with authenticated chunks and addresses that change.
  *
  * sctp_usrsctp UDP_PORT server PORT PEER_UDP_PORT KINDS [-|KEY [OTHER]]
- * sctp_usrsctp UDP_PORT client PORT PEER_UDP_PORT KINDS [-|KEY [MESSAGES]]
+ * sctp_usrsctp UDP_PORT client PORT PEER_UDP_PORT KINDS [-|KEY [MESSAGES [SERVER]]]
  *
- * Both are at 127.0.0.1. KINDS are types of chunks that the other end must authenticate, with
- * commas; KEY is a shared key of number 7. A server with OTHER adds that address after 20 messages,
- * asks for it as the primary one after 60 and removes it after 140. Prints what it is told of
- * addresses. It belongs to scripts/sctp_usrsctp.py. */
+ * Both are at 127.0.0.1, or the peer of a client at SERVER. KINDS are types of chunks that the
+ * other end must authenticate, with commas; KEY is a shared key of number 7. A server with OTHER
+ * adds that address after 20 messages, asks for it as the primary one after 60 and removes it after
+ * 140. Prints what it is told of addresses. PATH_FAILURES in the environment says after how many
+ * timeouts a path is left. It belongs to scripts/sctp_usrsctp.py. */
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -131,8 +132,8 @@ static void serve(struct socket *sock, int port, const char *other) {
     usrsctp_close(client);
 }
 
-static void ask(struct socket *sock, int port, unsigned int count) {
-    struct sockaddr_in own = at("127.0.0.1", 0), peer = at("127.0.0.1", port);
+static void ask(struct socket *sock, const char *server, int port, unsigned int count) {
+    struct sockaddr_in own = at("127.0.0.1", 0), peer = at(server, port);
     must(usrsctp_bind(sock, (struct sockaddr *)&own, sizeof(own)), "bind");
     must(usrsctp_connect(sock, (struct sockaddr *)&peer, sizeof(peer)), "connect");
     for (unsigned int number = 0; number < count; number++) {
@@ -162,6 +163,10 @@ int main(int argc, char **argv) {
     usrsctp_init((uint16_t)atoi(argv[1]), NULL, NULL);
     usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
     usrsctp_sysctl_set_sctp_auto_asconf(0);
+    const char *failures = getenv("PATH_FAILURES");
+    if (failures) {
+        usrsctp_sysctl_set_sctp_path_rtx_max_default((uint32_t)atoi(failures));
+    }
     struct socket *sock = usrsctp_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
     if (!sock) {
         perror("socket");
@@ -173,7 +178,7 @@ int main(int argc, char **argv) {
     if (strcmp(argv[2], "server") == 0) {
         serve(sock, atoi(argv[3]), last);
     } else {
-        ask(sock, atoi(argv[3]), last ? (unsigned int)atoi(last) : 100);
+        ask(sock, argc > 8 ? argv[8] : "127.0.0.1", atoi(argv[3]), last ? (unsigned int)atoi(last) : 100);
     }
     usrsctp_close(sock);
     /* The shutdown takes a round trip. */

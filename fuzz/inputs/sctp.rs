@@ -26,8 +26,12 @@ pub(crate) fn run(data: &[u8]) {
         ..CmtConfig::default()
     };
     let k = 1 + b % 7;
-    let reach = [CodeReach::Group, CodeReach::Memory(2 * k), CodeReach::Unacknowledged(100)]
-        [usize::from(b % 3)];
+    let reach = [
+        CodeReach::Group,
+        CodeReach::Memory(2 * k),
+        CodeReach::Unacknowledged(100),
+        CodeReach::RaptorQ(k),
+    ][usize::from(b % 4)];
     let coding = CodingConfig {
         code: match b & 64 {
             0 => SctpCode::fixed(k + 1 + b % 2, k, reach),
@@ -37,6 +41,7 @@ pub(crate) fn run(data: &[u8]) {
             [usize::from(b % 5 % 3)],
         is_inside: b & 8 != 0,
         loss: if b & 4 != 0 { RepairedLoss::Hidden } else { RepairedLoss::Beyond },
+        covers_tail: a & 64 != 0,
     };
     let kinds = [0, 3, 10, 64].into_iter().filter(|kind| b >> (kind % 4) & 1 != 0);
     let auth = SctpAuth { kinds: kinds.collect(), ..SctpAuth::default() };

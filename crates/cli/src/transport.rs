@@ -63,7 +63,8 @@ pub(crate) struct ServedTransportArgs {
     #[arg(long, value_name = "PORT", default_value_t = SCTP_UDP_PORT)]
     sctp_port: u16,
     /// An erasure code over SCTP: tetrys:adaptive,128 sends as many repairs as the measured loss
-    /// asks for; tetrys:10,9,43, conv:10,9,20 or block:10,9 sends one after every nine packets. For
+    /// asks for, raptorq:adaptive,64 those of RaptorQ; tetrys:10,9,43, conv:10,9,20, block:10,9 or
+    /// raptorq:10,9 sends one after every nine packets. For
     /// links that lose packets at random. Do not use it where others share a link with short
     /// queues: losses that are restored pass for chance there, and it takes their part
     #[arg(long, value_name = "CODE")]

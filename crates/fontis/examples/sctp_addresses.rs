@@ -1,11 +1,11 @@
 //! Authenticated messages to an echo server of SCTP over UDP and back, each compared, while the
 //! client's addresses change.
 //!
-//! `sctp_addresses LOCAL OTHER PEER PORT MESSAGES KINDS [KEY]`: an address of UDP, one that is
-//! added, asked for as the primary one and then left with alone, the server's, and its port of
-//! SCTP; KINDS are types of chunks that the server must authenticate, with commas, and KEY is a
+//! `sctp_addresses LOCAL OTHER PEER PORT MESSAGES KINDS [KEY]`: addresses of UDP with commas, one
+//! that is added, asked for as the primary one and then left with alone, the server's, and its port
+//! of SCTP; KINDS are types of chunks that the server must authenticate, with commas, and KEY is a
 //! shared key of number 7. `-` as OTHER changes nothing. `sctp_addresses LOCAL serve PORT KINDS
-//! [KEY]` is such a server for one client.
+//! [KEY]` is such a server for one client. Both show their paths at the end.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -30,8 +30,8 @@ fn config(ports: [u16; 2], kinds: &str, key: Option<&String>) -> Outcome<SctpCon
     Ok(SctpConfig { ports, auth: Some(auth), dynamic, ..plain })
 }
 
-async fn serve(local: SocketAddr, config: SctpConfig) -> Outcome<()> {
-    let mut listener = SctpEndpoint::bind(&[local])?.listen(config);
+async fn serve(locals: &[SocketAddr], config: SctpConfig) -> Outcome<()> {
+    let mut listener = SctpEndpoint::bind(locals)?.listen(config);
     println!("ready");
     let stream = listener.accept().await.ok_or("no client")?;
     while let Some(message) = stream.recv().await? {
@@ -40,7 +40,18 @@ async fn serve(local: SocketAddr, config: SctpConfig) -> Outcome<()> {
         stream.send(send, bytes).await?;
     }
     println!("{:?}", stream.stats());
+    show_paths(&stream);
     Ok(())
+}
+
+fn addresses(text: &str) -> Outcome<Vec<SocketAddr>> {
+    Ok(text.split(',').map(str::parse).collect::<Result<_, _>>()?)
+}
+
+fn show_paths(stream: &SctpStream) {
+    for path in stream.paths() {
+        println!("{:?} {:?} {} bytes", path.ends, path.state, path.sent);
+    }
 }
 
 async fn exchange(stream: &SctpStream, numbers: std::ops::Range<u32>) -> Outcome<()> {
@@ -68,17 +79,18 @@ async fn main() -> Outcome<()> {
     let (local, other, peer, port, count, kinds, key) = match &arguments[..] {
         [local, word, port, kinds, key @ ..] if word == "serve" => {
             let config = config([port.parse()?, 0], kinds, key.first())?;
-            return serve(local.parse()?, config).await;
+            return serve(&addresses(local)?, config).await;
         }
         [local, other, peer, port, count, kinds, key @ ..] => {
             (local, other, peer, port, count, kinds, key.first())
         }
         _ => return Err("usage: sctp_addresses LOCAL OTHER PEER PORT MESSAGES KINDS [KEY]".into()),
     };
-    let (local, peer): (SocketAddr, SocketAddr) = (local.parse()?, peer.parse()?);
+    let (locals, peer): (_, SocketAddr) = (addresses(local)?, peer.parse()?);
+    let local = *locals.first().ok_or("no address")?;
     let count: u32 = count.parse()?;
     let config = config([5000, port.parse()?], kinds, key)?;
-    let endpoint = SctpEndpoint::bind(&[local])?;
+    let endpoint = SctpEndpoint::bind(&locals)?;
     let stream = endpoint.connect(peer, config).await?;
     exchange(&stream, 0..count).await?;
     if other != "-" {
@@ -94,12 +106,7 @@ async fn main() -> Outcome<()> {
             exchange(&stream, turn * count..(turn + 1) * count).await?;
         }
     }
-    let paths = stream.paths();
-    let paths: Vec<String> = paths
-        .iter()
-        .map(|path| format!("{:?} {:?} {} bytes", path.ends, path.state, path.sent))
-        .collect();
-    println!("{}", paths.join("\n"));
+    show_paths(&stream);
     stream.close().await?;
     Ok(())
 }

@@ -19,6 +19,7 @@ mod direct;
 mod echoes;
 mod elimination;
 pub(crate) mod encoding_plan;
+mod factors;
 mod family;
 mod hdpc;
 pub(crate) mod intermediate;
@@ -50,6 +51,7 @@ mod work_area;
 
 pub use cache::PlanCache;
 pub use encoding_plan::EncodingPlan;
+pub use factors::repair_factors;
 pub use object::{ObjectDecoder, ObjectError, SourceBlockEncoder};
 pub use oti::{MAX_TRANSFER_LENGTH, Oti, OtiError, PayloadId, SourceBlock};
 pub use parameters::MAX_SOURCE_SYMBOLS;

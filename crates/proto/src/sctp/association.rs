@@ -11,6 +11,7 @@ mod mtu;
 mod output;
 mod pathset;
 mod peer_addresses;
+mod rack;
 mod receive;
 mod reconfig;
 mod sending;
@@ -96,6 +97,8 @@ pub struct SctpAssociation {
     order: u64,
     /// Failures of all paths in a row.
     failures: u32,
+    /// The TSN beyond which the newest SACK had no room to tell of any, where time tells losses.
+    told: u64,
     /// The number of the newest SACK, if SACKs are numbered.
     newest_ack: Option<u32>,
     /// When FORWARD-TSN is due.
@@ -156,6 +159,8 @@ struct Closing {
     is_wanted: bool,
     /// When SHUTDOWN or SHUTDOWN ACK leaves again.
     at: Time,
+    /// The path of the last one, if that was not answered: the next one tries another.
+    path: Option<usize>,
     /// When the end comes, whatever the peer does (T5).
     end: Time,
 }
@@ -379,6 +384,7 @@ impl SctpAssociation {
             peer_buffer: 0,
             order: 0,
             failures: 0,
+            told: u64::MAX,
             newest_ack: None,
             forward_at: Time::MAX,
             arrivals: Arrivals::new(number::first(tsns[1])),
@@ -402,7 +408,7 @@ impl SctpAssociation {
             resets: Resets::new(tsns),
             replies: VecDeque::new(),
             events: VecDeque::new(),
-            closing: Closing { is_wanted: false, at: Time::MAX, end: Time::MAX },
+            closing: Closing { is_wanted: false, at: Time::MAX, path: None, end: Time::MAX },
             has_polled: true,
             blocked_since: None,
             stats: SctpStats::default(),
@@ -448,6 +454,7 @@ impl SctpAssociation {
         for path in &mut self.paths {
             (path.expires, path.in_flight, path.untold) = (None, 0, 0);
             path.heartbeat = None;
+            path.stop_rack();
             path.settle_repairs(u64::MAX);
         }
     }

@@ -3,6 +3,8 @@
 use core::net::IpAddr;
 
 use bytes::Bytes;
+use fontis_codes::raptorq::repair_factors;
+use fontis_codes::window::sum_factors;
 use smallvec::SmallVec;
 
 use super::data::SctpData;
@@ -127,10 +129,32 @@ pub struct RepairChunk {
     pub count: u16,
     /// Its number, from which their factors follow.
     pub id: u32,
+    /// Which rule gives the factors.
+    pub factors: RepairFactors,
     /// The sum of what their headers say.
     pub head: [u8; RepairChunk::HEAD],
     /// The sum of their contents, as long as the longest.
     pub data: SctpData,
+}
+
+/// What the chunks of a repair are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RepairFactors {
+    /// By the factors of RFC 8681 (section 3.6), of which none is zero.
+    Window,
+    /// As in the repair symbol of RFC 6330 whose encoding symbol identifier is the number, of a
+    /// block of these chunks.
+    RaptorQ,
+}
+
+impl RepairFactors {
+    /// The factors of so many chunks in the repair `id`; `None` if there is no such repair.
+    pub(super) fn of(self, id: u32, count: usize) -> Option<Vec<u8>> {
+        match self {
+            Self::Window => Some(sum_factors(id, count)),
+            Self::RaptorQ => repair_factors(u32::try_from(count).ok()?, id),
+        }
+    }
 }
 
 impl RepairChunk {

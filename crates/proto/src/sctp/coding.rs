@@ -28,7 +28,7 @@ pub enum CodeRate {
         k: u8,
     },
     /// As many as the measured loss asks for: a repair after every chunks that a sum has at most
-    /// where nothing is lost, and more the more is.
+    /// where nothing is lost, and more the more is; of RaptorQ behind each block, and at least one.
     Adaptive,
 }
 
@@ -39,6 +39,9 @@ pub enum CodeReach {
     Group,
     /// A convolutional code: so many before it.
     Memory(u8),
+    /// A block code with the repair symbols of RaptorQ (RFC 6330): those of its group, which has so
+    /// many.
+    RaptorQ(u8),
     /// On-the-fly coding (Tetrys): all that the peer has not acknowledged, so many at most.
     Unacknowledged(u8),
 }
@@ -46,9 +49,10 @@ pub enum CodeReach {
 /// What is no code.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "{0:?} is no code: write block:n,k, conv:n,k,m, tetrys:n,k,most or tetrys:adaptive,most with \
-     0 < k < n and sums of 1 to {MOST_SUMMANDS} chunks, as in block:10,9, conv:10,9,20, \
-     tetrys:10,9,43 or tetrys:adaptive,128"
+    "{0:?} is no code: write block:n,k, conv:n,k,m, tetrys:n,k,most, raptorq:n,k, \
+     tetrys:adaptive,most or raptorq:adaptive,most with 0 < k < n and sums of 1 to \
+     {MOST_SUMMANDS} chunks, as in block:10,9, conv:10,9,20, tetrys:10,9,43, raptorq:24,20, \
+     tetrys:adaptive,128 or raptorq:adaptive,64"
 )]
 pub struct UnknownSctpCode(pub String);
 
@@ -63,10 +67,21 @@ impl SctpCode {
         Self { rate: CodeRate::Adaptive, reach: CodeReach::Unacknowledged(most) }
     }
 
+    /// Blocks of `most` chunks with as many repair symbols of RaptorQ as the measured loss asks
+    /// for.
+    pub const fn adaptive_raptorq(most: u8) -> Self {
+        Self { rate: CodeRate::Adaptive, reach: CodeReach::RaptorQ(most) }
+    }
+
     /// The most chunks that a repair is the sum of.
     pub const fn most(self) -> u8 {
         match (self.reach, self.rate) {
-            (CodeReach::Memory(most) | CodeReach::Unacknowledged(most), _) => most,
+            (
+                CodeReach::Memory(most)
+                | CodeReach::Unacknowledged(most)
+                | CodeReach::RaptorQ(most),
+                _,
+            ) => most,
             (CodeReach::Group, CodeRate::Fixed { k, .. }) => k,
             (CodeReach::Group, CodeRate::Adaptive) => MOST_SUMMANDS,
         }
@@ -84,14 +99,18 @@ impl SctpCode {
         longest: Duration,
     ) -> Duration {
         match self.reach {
-            CodeReach::Group => packet * behind + rtt * 3 / 2,
+            CodeReach::Group | CodeReach::RaptorQ(_) => packet * behind + rtt * 3 / 2,
             CodeReach::Memory(_) | CodeReach::Unacknowledged(_) => longest * 2,
         }
     }
 
     const fn is_valid(self) -> bool {
         let has_rate = match self.rate {
-            CodeRate::Fixed { n, k } => k > 0 && n > k,
+            CodeRate::Fixed { n, k } => {
+                // A block of RaptorQ is a group.
+                let is_block = !matches!(self.reach, CodeReach::RaptorQ(most) if most != k);
+                k > 0 && n > k && is_block
+            }
             CodeRate::Adaptive => true,
         };
         has_rate && self.most() > 0 && self.most() <= MOST_SUMMANDS
@@ -104,13 +123,19 @@ impl FromStr for SctpCode {
     fn from_str(text: &str) -> Result<Self, UnknownSctpCode> {
         let parsed = text.split_once(':').and_then(|(name, numbers)| {
             let numbers: Vec<&str> = numbers.split(',').map(str::trim).collect();
-            if let ("tetrys", ["adaptive", most]) = (name, numbers.as_slice()) {
-                return Some(Self::adaptive(most.parse().ok()?));
+            if let ["adaptive", most] = numbers.as_slice() {
+                let most = most.parse().ok()?;
+                return match name {
+                    "tetrys" => Some(Self::adaptive(most)),
+                    "raptorq" => Some(Self::adaptive_raptorq(most)),
+                    _ => None,
+                };
             }
             let numbers: Option<Vec<u8>> =
                 numbers.iter().map(|number| number.parse().ok()).collect();
             match (name, numbers?.as_slice()) {
                 ("block", [n, k]) => Some(Self::fixed(*n, *k, CodeReach::Group)),
+                ("raptorq", [n, k]) => Some(Self::fixed(*n, *k, CodeReach::RaptorQ(*k))),
                 ("conv", [n, k, m]) => Some(Self::fixed(*n, *k, CodeReach::Memory(*m))),
                 ("tetrys", [n, k, most]) => {
                     Some(Self::fixed(*n, *k, CodeReach::Unacknowledged(*most)))
@@ -128,14 +153,20 @@ impl fmt::Display for SctpCode {
             CodeReach::Group => "block",
             CodeReach::Memory(_) => "conv",
             CodeReach::Unacknowledged(_) => "tetrys",
+            CodeReach::RaptorQ(_) => "raptorq",
         };
         match self.rate {
             CodeRate::Fixed { n, k } => write!(f, "{name}:{n},{k}")?,
             CodeRate::Adaptive => write!(f, "{name}:adaptive")?,
         }
-        match self.reach {
-            CodeReach::Group => Ok(()),
-            CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => write!(f, ",{most}"),
+        match (self.reach, self.rate) {
+            (CodeReach::Group, _) | (CodeReach::RaptorQ(_), CodeRate::Fixed { .. }) => Ok(()),
+            (
+                CodeReach::Memory(most)
+                | CodeReach::Unacknowledged(most)
+                | CodeReach::RaptorQ(most),
+                _,
+            ) => write!(f, ",{most}"),
         }
     }
 }
@@ -185,6 +216,10 @@ pub struct CodingConfig {
     pub is_inside: bool,
     /// What repaired losses tell.
     pub loss: RepairedLoss,
+    /// Whether the last chunks have their repairs at once when nothing follows them. A message
+    /// then needs no timeout for its tail, and each one that ends alone costs as many repairs as a
+    /// whole group.
+    pub covers_tail: bool,
 }
 
 impl CodingConfig {
@@ -192,7 +227,7 @@ impl CodingConfig {
     /// repaired losses that count beyond chance.
     pub fn of(code: SctpCode) -> Self {
         let (wait, loss) = (RepairWait::default(), RepairedLoss::default());
-        Self { code, wait, is_inside: true, loss }
+        Self { code, wait, is_inside: true, loss, covers_tail: false }
     }
 }
 
@@ -202,9 +237,15 @@ mod tests {
 
     #[test]
     fn codes_read_what_they_write() {
-        for text in
-            ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "block:3,1", "tetrys:adaptive,128"]
-        {
+        for text in [
+            "block:10,9",
+            "conv:10,9,20",
+            "tetrys:10,9,43",
+            "block:3,1",
+            "tetrys:adaptive,128",
+            "raptorq:24,20",
+            "raptorq:adaptive,64",
+        ] {
             assert_eq!(text.parse::<SctpCode>().unwrap().to_string(), text);
         }
         for text in [
@@ -220,6 +261,9 @@ mod tests {
             "tetrys:adaptive",
             "block:adaptive",
             "raptorq",
+            "raptorq:20,20",
+            "raptorq:200,129",
+            "raptorq:adaptive,129",
             "block:255,200",
             "",
         ] {

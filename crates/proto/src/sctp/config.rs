@@ -53,6 +53,8 @@ pub struct SctpConfig {
     pub ecn: bool,
     /// Whether packets bear stamps, by which the delay of each path is known, and SACKs numbers.
     pub stamps: bool,
+    /// How losses are recognised.
+    pub recovery: LossRecovery,
     /// Reports of a chunk as missing after which it is sent again.
     pub missing_reports: u32,
     /// Whether a chunk may be sent again by reports more than once. RFC 9260 section 7.2.4 leaves
@@ -93,6 +95,18 @@ pub struct SctpConfig {
     pub only_marks: bool,
     /// Timers.
     pub timers: SctpTimers,
+}
+
+/// How losses are recognised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// By reports: of chunks that left later on the same path so many have come (RFC 9260 section
+    /// 7.2.4).
+    #[default]
+    Reports,
+    /// By time: something has come that left later on the same path, and a window for reordering
+    /// has passed. The tail is probed before the timer expires (RACK-TLP, RFC 8985).
+    RackTlp,
 }
 
 /// Which stream's message is next.
@@ -277,6 +291,7 @@ impl SctpConfig {
             partial: true,
             ecn: true,
             stamps: false,
+            recovery: LossRecovery::Reports,
             missing_reports: 3,
             fast_again: true,
             max_burst: Some(4),

@@ -198,6 +198,8 @@ pub struct SctpStats {
     pub repeated: u64,
     /// Sent again because of reports.
     pub fast_repeated: u64,
+    /// Probes of the tail (RFC 8985).
+    pub probes: u64,
     /// Timeouts of paths.
     pub timeouts: u64,
     /// DATA chunks counted as lost.

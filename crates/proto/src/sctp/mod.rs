@@ -27,6 +27,7 @@ mod offer;
 mod outbox;
 mod packet;
 mod path;
+mod rack;
 mod reassembly;
 mod redundancy;
 mod repairs;
@@ -39,15 +40,15 @@ mod wire;
 pub use association::{MOST_PATHS, SctpAssociation, refuse_without_state, respond_without_state};
 pub use chunk::{
     AddressAnswer, AddressChange, AddressParameter, AsconfAckChunk, AsconfChunk, AuthChunk,
-    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk,
-    Skipped, Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, RepairFactors, SackChunk, SctpCause,
+    SctpChunk, Skipped, Stamp, StampEcho,
 };
 pub use coding::{
     CodeRate, CodeReach, CodingConfig, RepairWait, RepairedLoss, SctpCode, UnknownSctpCode,
 };
 pub use config::{
-    AckPolicy, BufferSplit, CmtConfig, DynamicAddresses, Multipath, RetransmitPolicy, SECRET_CODE,
-    SctpConfig, SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, DynamicAddresses, LossRecovery, Multipath, RetransmitPolicy,
+    SECRET_CODE, SctpConfig, SctpSecret, SctpTimers, StreamTurns,
 };
 pub use data::SctpData;
 pub use message::{

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Time};
 
-use super::config::{SctpConfig, SctpTimers};
+use super::config::{LossRecovery, SctpConfig, SctpTimers};
 use super::flight::Departure;
 use super::held::LossProof;
 use super::message::{SctpPath, SctpPathState};
+use super::rack::{PathRack, TailProbe};
 use crate::congestion::control::CongestionControl;
 use crate::congestion::coupling::{CoupledPath, LossGap};
 use crate::congestion::table::Setup;
@@ -38,6 +39,8 @@ pub(super) struct Path {
     /// Departures in order: TSNs with their order; those that are not in flight any more are
     /// skipped.
     pub(super) departures: VecDeque<(u64, u64)>,
+    /// What tells its losses by time, if that does.
+    pub(super) rack: Option<Box<PathRack>>,
     /// The order of the next departure when the window was last reduced: losses before it belong to
     /// that reduction.
     pub(super) reduced_at: u64,
@@ -97,6 +100,7 @@ impl Path {
             newest_rtt: None,
             acknowledged: 0,
             departures: VecDeque::new(),
+            rack: (config.recovery == LossRecovery::RackTlp).then(Box::default),
             reduced_at: 0,
             is_recovering: false,
             after_timeout: false,
@@ -126,7 +130,28 @@ impl Path {
 
     /// Whether a packet with data may leave.
     pub(super) fn has_room(&self) -> bool {
-        self.burst > 0 && self.is_confirmed() && self.occupied() < self.congestion.cwnd()
+        let has_window = self.burst > 0 && self.occupied() < self.congestion.cwnd();
+        self.is_confirmed() && (has_window || self.is_probe_due())
+    }
+
+    /// Whether the next packet is a probe of the tail.
+    pub(super) fn is_probe_due(&self) -> bool {
+        self.rack.as_ref().is_some_and(|rack| rack.is_probe_due)
+    }
+
+    /// A copy leaves that is the probe of the tail, if one is due. Whether it is.
+    pub(super) fn take_probe(&mut self, order: u64, now: Time) -> bool {
+        let Some(rack) = self.rack.as_mut().filter(|rack| rack.is_probe_due) else { return false };
+        (rack.is_probe_due, rack.has_sample) = (false, false);
+        rack.probe = Some(TailProbe { order, left: now, repeats: None });
+        true
+    }
+
+    /// Nothing is in flight any more, or what is counts as lost.
+    pub(super) fn stop_rack(&mut self) {
+        if let Some(rack) = &mut self.rack {
+            rack.stop();
+        }
     }
 
     /// Whether both of its addresses are there.

@@ -4,9 +4,8 @@ use core::ops::Range;
 use std::collections::VecDeque;
 
 use fontis_base::Time;
-use fontis_codes::window::sum_factors;
 
-use super::chunk::RepairChunk;
+use super::chunk::{RepairChunk, RepairFactors};
 use super::coding::{CodeRate, CodeReach, CodingConfig, RepairedLoss};
 use super::flight::{ChunkState, Flight};
 use super::redundancy::{LossEstimate, repairs_for};
@@ -105,6 +104,9 @@ impl Repairs {
             return;
         }
         self.paced_for = loss;
+        if self.has_blocks() {
+            return;
+        }
         let pace = repairs_for(self.config.code.most(), loss);
         if pace != self.pace {
             self.pace = pace;
@@ -116,7 +118,7 @@ impl Repairs {
 
     /// The next group's chunks.
     fn begin_group(&mut self) {
-        if self.estimate.is_some() {
+        if self.estimate.is_some() && !self.has_blocks() {
             let all = u64::from(self.config.code.most()) + self.carry;
             self.chunks = (all / self.pace).max(1);
             self.carry = all % self.pace;
@@ -124,10 +126,10 @@ impl Repairs {
     }
 
     /// Packets from a chunk to the last repair of its group, with that.
-    pub(super) const fn behind(&self, tsn: u64) -> u64 {
+    pub(super) fn behind(&self, tsn: u64) -> u64 {
         // Groups follow each other without a gap.
         let at = (tsn as i64 - self.group as i64).rem_euclid(self.chunks as i64);
-        self.chunks + self.repairs - 1 - at as u64
+        self.chunks + self.wanted(self.group + self.chunks) - 1 - at as u64
     }
 
     /// Chunks of a group, as it is now.
@@ -153,19 +155,50 @@ impl Repairs {
         self.left.get(at).copied()
     }
 
-    /// Whether a repair is due when all TSNs before `unsent` have left.
-    pub(super) const fn is_due(&self, unsent: u64) -> bool {
-        self.group + self.chunks <= unsent
+    /// Whether a repair is due when all TSNs before `unsent` have left; nothing follows them if
+    /// they are a tail.
+    pub(super) const fn is_due(&self, unsent: u64, is_tail: bool) -> bool {
+        let is_covered = is_tail && self.config.covers_tail && self.group < unsent;
+        self.group + self.chunks <= unsent || is_covered
+    }
+
+    /// Whether its groups are the blocks of a code.
+    const fn has_blocks(&self) -> bool {
+        matches!(self.config.code.reach, CodeReach::RaptorQ(_))
+    }
+
+    /// A window has so many chunks: blocks at a rate that follows the loss are no longer than half
+    /// of it, so that their repairs have left before anything tells what is missing.
+    pub(super) fn fit_block(&mut self, window: u64) {
+        if self.has_blocks() && self.estimate.is_some() && self.made == 0 {
+            self.chunks = (window / 2).clamp(1, self.config.code.most().into());
+        }
+    }
+
+    /// Repairs for the group before the TSN `end`, which may be shorter than others.
+    fn wanted(&self, end: u64) -> u64 {
+        let chunks = end - self.group;
+        match self.config.code.rate {
+            CodeRate::Adaptive if self.has_blocks() || chunks < self.chunks => {
+                repairs_for(chunks as u8, self.paced_for)
+            }
+            _ => self.repairs,
+        }
     }
 
     /// The repair that is due and the TSN before which its sum ends, if chunks are left of which it
     /// would be the sum.
-    pub(super) fn take(&mut self, unsent: u64, flight: &Flight) -> Option<(RepairChunk, u64)> {
-        while self.is_due(unsent) {
-            let end = self.group + self.chunks;
-            let sum = self.sum(flight);
+    pub(super) fn take(
+        &mut self,
+        unsent: u64,
+        is_tail: bool,
+        flight: &Flight,
+    ) -> Option<(RepairChunk, u64)> {
+        while self.is_due(unsent, is_tail) {
+            let end = unsent.min(self.group + self.chunks);
+            let sum = self.sum(end, flight);
             self.made += 1;
-            if self.made == self.repairs {
+            if self.made >= self.wanted(end) {
                 self.group = end;
                 self.made = 0;
                 self.begin_group();
@@ -177,11 +210,11 @@ impl Repairs {
         None
     }
 
-    /// The TSNs of which the next repair is the sum: those that the peer has not acknowledged.
-    fn summands(&self, flight: &Flight) -> Range<u64> {
-        let end = self.group + self.chunks;
+    /// The TSNs before `end` of which the next repair is the sum: those that the peer has not
+    /// acknowledged.
+    fn summands(&self, end: u64, flight: &Flight) -> Range<u64> {
         let start = match self.config.code.reach {
-            CodeReach::Group => self.group,
+            CodeReach::Group | CodeReach::RaptorQ(_) => self.group,
             CodeReach::Memory(most) | CodeReach::Unacknowledged(most) => {
                 end.saturating_sub(most.into())
             }
@@ -197,19 +230,23 @@ impl Repairs {
         start.map_or(end..end, |start| start..end)
     }
 
-    fn sum(&mut self, flight: &Flight) -> Option<RepairChunk> {
-        let summands = self.summands(flight);
+    fn sum(&mut self, end: u64, flight: &Flight) -> Option<RepairChunk> {
+        let summands = self.summands(end, flight);
         let chunks = || summands.clone().filter_map(|tsn| flight.get(tsn)).map(|one| &one.chunk);
         let longest = chunks().map(|chunk| chunk.data.len()).max()?;
         let count = summands.end - summands.start;
-        let id = self.next_id;
-        self.next_id = id.wrapping_add(1);
+        let (factors, id) = match self.has_blocks() {
+            // A block is what the peer has not acknowledged: repairs of one block differ.
+            true => (RepairFactors::RaptorQ, (count + self.made) as u32),
+            false => (RepairFactors::Window, self.next_id),
+        };
+        self.next_id = self.next_id.wrapping_add(1);
         let mut sum = Sum::new(longest);
-        for (chunk, factor) in chunks().zip(sum_factors(id, count as usize)) {
+        for (chunk, factor) in chunks().zip(factors.of(id, count as usize)?) {
             sum.add_chunk(chunk, factor);
         }
         let head = sum.head;
         let (first, count) = (summands.start as u32, count as u16);
-        Some(RepairChunk { first, count, id, head, data: sum.into_data() })
+        Some(RepairChunk { first, count, id, factors, head, data: sum.into_data() })
     }
 }

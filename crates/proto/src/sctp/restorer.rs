@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use fontis_codes::window::{solve_sums, sum_factors};
+use fontis_codes::window::solve_sums;
 
 use super::arrivals::Arrivals;
 use super::chunk::{DataChunk, RepairChunk};
@@ -92,7 +92,7 @@ impl Restorer {
         if self.waiting.len() == MOST_REPAIRS {
             self.drop_first_repair();
         }
-        let factors = sum_factors(repair.id, count as usize);
+        let Some(factors) = repair.factors.of(repair.id, count as usize) else { return };
         let waiting = Waiting { first, factors, lacks, repair };
         self.bytes += waiting.bytes();
         self.waiting.push_back(waiting);

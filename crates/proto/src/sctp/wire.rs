@@ -43,6 +43,7 @@ pub(super) mod kind {
     pub(in crate::sctp) const ASCONF: u8 = 0xc1;
     pub(in crate::sctp) const I_FORWARD: u8 = 194;
     /// Experimental: types of this form are skipped without a report by those who do not know them.
+    pub(super) const RAPTORQ_REPAIR: u8 = 0xba;
     pub(super) const RESTORED: u8 = 0xbb;
     pub(in crate::sctp) const REPAIR: u8 = 0xbc;
     pub(in crate::sctp) const STAMP: u8 = 0xbd;

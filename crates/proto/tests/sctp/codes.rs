@@ -3,8 +3,8 @@
 use fontis_base::{Duration, Stream};
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::sctp::{
-    AckPolicy, CmtConfig, CodingConfig, Multipath, Reliability, RepairChunk, RepairWait,
-    RepairedLoss, SctpChunk, SctpConfig, SctpData, SctpPacket, SctpSend, SctpStats,
+    AckPolicy, CmtConfig, CodingConfig, Multipath, Reliability, RepairChunk, RepairFactors,
+    RepairWait, RepairedLoss, SctpChunk, SctpConfig, SctpData, SctpPacket, SctpSend, SctpStats,
 };
 
 use super::pair::{Pair, Way, address, plain};
@@ -20,6 +20,7 @@ fn coded(code: &str) -> SctpConfig {
             wait: RepairWait::Outcome,
             is_inside: true,
             loss: RepairedLoss::Beyond,
+            covers_tail: false,
         }),
         ..plain()
     }
@@ -57,7 +58,7 @@ fn codes_give_more_than_they_take_where_paths_lose() {
     // Random points of the class: two paths of 1 Mbit/s and 100 ms that lose 4 to 7 %.
     let seed = 11;
     let mut stream = Stream::new(seed, "losses");
-    for code in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43"] {
+    for code in ["block:10,9", "conv:10,9,20", "tetrys:10,9,43", "raptorq:22,20"] {
         let loss = 0.04 + 0.03 * stream.unit();
         let goodput = |config: &SctpConfig| {
             let mut pair = bulk(seed, config, lossy(loss), Reliability::Full);
@@ -73,9 +74,25 @@ fn codes_give_more_than_they_take_where_paths_lose() {
             assert!(with.0.restored > 300 && without.0.restored == 0, "{code}: {with:?}");
             assert!(with.1.fast_repeated < without.1.fast_repeated, "{code}: {with:?}");
             let share = with.1.repairs_sent as f64 / (with.1.chunks_sent - with.1.repeated) as f64;
-            assert!((share * 9.0 - 1.0).abs() < 0.05, "{code}: {share} repairs for each chunk");
+            let each = if code.starts_with("raptorq") { 0.1 } else { 1.0 / 9.0 };
+            assert!((share / each - 1.0).abs() < 0.05, "{code}: {share} repairs for each chunk");
         }
     }
+}
+
+/// The share of chunks that a code leaves lost where nothing is sent again and no queue overflows,
+/// and the chunks that were sent.
+fn left(code: &str, seed: u64, loss: f64) -> (f64, f64) {
+    let config = SctpConfig { receive_buffer: 64 << 10, ..published(code) };
+    let ways = vec![Way { loss, ..Way::of(50, 1.0) }; 2];
+    let mut pair = bulk(seed, &config, ways, Reliability::Repeats(0));
+    pair.run(Duration::from_secs(400), |_| false);
+    pair.queues[0].clear();
+    let is_sent = |pair: &Pair| pair.ends[0].as_ref().unwrap().buffered() == 0;
+    assert!(pair.run(Duration::from_secs(60), is_sent));
+    let (sent, got) = (pair.end(0).stats(), pair.end(1).stats());
+    let chunks = sent.chunks_sent as f64;
+    (1.0 - got.messages_received as f64 / chunks, chunks)
 }
 
 #[test]
@@ -84,22 +101,92 @@ fn a_block_code_leaves_the_loss_that_its_formula_says() {
     let mut stream = Stream::new(seed, "losses");
     for _ in 0..3 {
         let loss = 0.01 + 0.07 * stream.unit();
-        // Nothing is sent again, and no queue overflows.
-        let config = SctpConfig { receive_buffer: 64 << 10, ..published("block:10,9") };
-        let ways = vec![Way { loss, ..Way::of(50, 1.0) }; 2];
-        let mut pair = bulk(seed, &config, ways, Reliability::Repeats(0));
-        pair.run(Duration::from_secs(400), |_| false);
-        let (sent, got) = (pair.end(0).stats(), pair.end(1).stats());
-        // What is on its way at the end is neither lost nor there.
-        let flying: u64 = pair.end(0).paths().map(|path| path.in_flight).sum();
-        let settled = sent.chunks_sent - flying / pair.end(0).piece() as u64;
-        let left = 1.0 - got.messages_received as f64 / settled as f64;
+        let (left, chunks) = left("block:10,9", seed, loss);
         // A chunk is lost for good if it is lost and one of the nine others of its group is too.
         let expected = loss * (1.0 - libm::pow(1.0 - loss, 9.0));
         // Losses of a group come together: one that two tell of counts twice.
-        let deviation = libm::sqrt(2.0 * expected / sent.chunks_sent as f64);
+        let deviation = libm::sqrt(2.0 * expected / chunks);
         println!("{loss:.4} lost, {left:.5} left, {expected:.5} expected ± {deviation:.5}");
         assert!((left - expected).abs() < 2.0 * deviation, "seed {seed}: {left}, {expected}");
+    }
+}
+
+/// The probability that so many of `of` packets are lost.
+fn chance(lost: u64, of: u64, loss: f64) -> f64 {
+    let ways = (0..lost).map(|at| (of - at) as f64 / (at + 1) as f64).product::<f64>();
+    ways * libm::pow(loss, lost as f64) * libm::pow(1.0 - loss, (of - lost) as f64)
+}
+
+#[test]
+fn raptorq_leaves_the_loss_that_the_binomial_tail_says() {
+    let seed = std::env::var("FONTIS_SEED").map_or(5, |seed| seed.parse().unwrap());
+    let mut stream = Stream::new(seed, "losses");
+    for (n, k) in [(12, 10), (23, 20), (26, 24), (33, 30)] {
+        let loss = 0.03 + 0.07 * stream.unit();
+        let (left, chunks) = left(&format!("raptorq:{n},{k}"), seed, loss);
+        // A chunk is lost for good if it is lost and the others of its block lose as many as there
+        // are repairs; and, if they lose fewer, where RaptorQ fails: of blocks with h packets more
+        // than it has chunks in about one of 100 to the power of h + 1.
+        let repairs = n - k;
+        let tail = (repairs..n).map(|lost| chance(lost, n - 1, loss)).sum::<f64>();
+        let failure = |lost: u64| libm::pow(0.01, (repairs - lost) as f64);
+        let failed =
+            (0..repairs).map(|lost| chance(lost, n - 1, loss) * failure(lost)).sum::<f64>();
+        let expected = loss * (tail + failed);
+        // Losses come in blocks, of about so many chunks.
+        let together = (repairs + 2) as f64;
+        let deviation = libm::sqrt(together * expected / chunks);
+        println!(
+            "seed {seed}, raptorq:{n},{k}: {loss:.4} lost, {left:.5} left, {expected:.5} expected \
+             ± {deviation:.5}"
+        );
+        assert!((left - expected).abs() < 2.0 * deviation, "seed {seed}: {left}, {expected}");
+    }
+}
+
+#[test]
+fn raptorq_gives_back_what_was_sent_whatever_is_given_up() {
+    let seed = std::env::var("FONTIS_SEED").map_or(5, |seed| seed.parse().unwrap());
+    let reliabilities =
+        [Reliability::Full, Reliability::Repeats(0), Reliability::Lifetime(Duration::from_secs(3))];
+    for reliability in reliabilities {
+        let [without, with] = [None, Some("raptorq:24,20")].map(|code| {
+            let config =
+                SctpConfig { receive_buffer: 64 << 10, ..code.map_or_else(uncoded, coded) };
+            let mut pair = Pair::new(seed, &config, lossy(0.05));
+            let mut stream = Stream::new(seed, "messages");
+            for protocol in 0..600 {
+                let mut bytes = vec![0; 1 + stream.below(3000) as usize];
+                Stream::new(protocol, "bytes").fill(&mut bytes);
+                let send = SctpSend {
+                    stream: (protocol % 3) as u16,
+                    protocol: protocol as u32,
+                    is_unordered: true,
+                    reliability,
+                };
+                pair.queues[0].push_back((send, SctpData::Bytes(bytes.into())));
+            }
+            let is_sent = |pair: &Pair| {
+                pair.queues[0].is_empty() && pair.ends[0].as_ref().unwrap().buffered() == 0
+            };
+            assert!(pair.run(Duration::from_secs(200), is_sent), "{:?}", pair.end(0).stats());
+            pair.run(Duration::from_secs(5), |_| false);
+            for message in &pair.got[1] {
+                let SctpData::Bytes(bytes) = &message.data else { panic!("no bytes") };
+                let mut wanted = vec![0; bytes.len()];
+                Stream::new(message.protocol.into(), "bytes").fill(&mut wanted);
+                assert_eq!(*bytes, wanted, "seed {seed}, {reliability:?}");
+            }
+            (pair.got[1].len(), pair.end(1).stats().restored)
+        });
+        println!("seed {seed}, {reliability:?}: {} arrive without, {with:?} restored", without.0);
+        assert!(with.1 > 20 && without.1 == 0, "{with:?}");
+        match reliability {
+            Reliability::Full => assert_eq!((with.0, without.0), (600, 600)),
+            Reliability::Repeats(_) => assert!(with.0 > without.0 + 10, "{with:?} {without:?}"),
+            // Repairs take time from messages that have little.
+            Reliability::Lifetime(_) => assert!(with.0 > without.0 / 2, "{with:?} {without:?}"),
+        }
     }
 }
 
@@ -134,7 +221,8 @@ fn repairs_that_fit_nothing_restore_nothing_and_take_little() {
         let repair = RepairChunk {
             first: next.wrapping_sub(100).wrapping_add(stream.below(400) as u32),
             count: 1 + stream.below(130) as u16,
-            id: stream.next_u64() as u32,
+            id: stream.next_u64() as u32 >> stream.below(32),
+            factors: [RepairFactors::Window, RepairFactors::RaptorQ][stream.below(2) as usize],
             head,
             data: SctpData::Bytes(data.into()),
         };
@@ -153,7 +241,13 @@ fn repairs_that_fit_nothing_restore_nothing_and_take_little() {
 
 /// What both ends have counted when a code whose rate follows the loss has had a path of 100 Mbit/s
 /// and 100 ms for so long, with a queue of so many bytes.
-fn adaptive(seed: u64, losses: &[f64], span: Duration, buffer: u64) -> Vec<[SctpStats; 2]> {
+fn adaptive(
+    code: &str,
+    seed: u64,
+    losses: &[f64],
+    span: Duration,
+    buffer: u64,
+) -> Vec<[SctpStats; 2]> {
     let config = SctpConfig {
         receive_buffer: 8 << 20,
         send_buffer: 8 << 20,
@@ -163,7 +257,7 @@ fn adaptive(seed: u64, losses: &[f64], span: Duration, buffer: u64) -> Vec<[Sctp
         congestion: CongestionKind::Cubic,
         max_burst: Some(4),
         acks: AckPolicy::default(),
-        ..coded("tetrys:adaptive,128")
+        ..coded(code)
     };
     let way = Way { buffer, ..Way::of(50, 100.0) };
     let mut pair = bulk(seed, &config, vec![way], Reliability::Full);
@@ -182,7 +276,8 @@ fn adaptive(seed: u64, losses: &[f64], span: Duration, buffer: u64) -> Vec<[Sctp
 #[test]
 fn where_nothing_is_lost_an_adaptive_code_takes_a_hundredth() {
     let seed = 1;
-    let [sent, got] = adaptive(seed, &[0.0], Duration::from_secs(20), 1_250_000)[0];
+    let [sent, got] =
+        adaptive("tetrys:adaptive,128", seed, &[0.0], Duration::from_secs(20), 1_250_000)[0];
     let share = sent.repairs_sent as f64 / sent.chunks_sent as f64;
     let rate = got.bytes_received as f64 * 8e-6 / 20.0;
     println!("{share:.4} repairs for each chunk, {rate:.1} Mbit/s");
@@ -193,11 +288,11 @@ fn where_nothing_is_lost_an_adaptive_code_takes_a_hundredth() {
 fn an_adaptive_code_leaves_little_of_any_loss_and_follows_it() {
     let seed = std::env::var("FONTIS_SEED").map_or(7, |seed| seed.parse().unwrap());
     let mut stream = Stream::new(seed, "losses");
-    for _ in 0..3 {
+    for code in ["tetrys:adaptive,128"; 3].into_iter().chain(["raptorq:adaptive,64"; 3]) {
         let loss = 0.01 + 0.09 * stream.unit();
         let span = Duration::from_secs(10);
         // No queue overflows.
-        let stats = adaptive(seed, &[loss, 0.0, loss / 2.0], span, 1 << 30);
+        let stats = adaptive(code, seed, &[loss, 0.0, loss / 2.0], span, 1 << 30);
         let part = |at: usize| {
             let before = if at == 0 { SctpStats::default() } else { stats[at - 1][0] };
             let sent = stats[at][0];
@@ -206,12 +301,14 @@ fn an_adaptive_code_leaves_little_of_any_loss_and_follows_it() {
             (chunks, repairs, (sent.repeated - before.repeated) as f64 / chunks)
         };
         let parts = [part(0), part(1), part(2)];
-        println!("{loss:.3} lost: {parts:.6?} chunks, repairs and repeats for each");
+        println!("{code}, {loss:.3} lost: {parts:.6?} chunks, repairs and repeats for each");
         let named = format!("seed {seed}, {loss}: {parts:?}");
         let rate = stats[0][1].bytes_received as f64 * 8e-6 / 10.0;
         assert!(parts[0].2 < 0.001 && rate > 4.0, "{named}");
         // At least what is lost, and at most what a hundred thousandth takes.
-        assert!(parts[0].1 > loss && parts[0].1 < 3.0 * loss + 0.04, "{named}");
+        // A block of half as many chunks needs more.
+        let most = if code.starts_with("raptorq") { 4.0 * loss + 0.06 } else { 3.0 * loss + 0.04 };
+        assert!(parts[0].1 > loss && parts[0].1 < most, "{named}");
         assert!(parts[2].1 > loss / 2.0 && parts[2].1 < parts[0].1, "{named}");
     }
 }

@@ -11,6 +11,7 @@ mod mtu;
 mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
+mod recovery;
 mod requests;
 mod resets;
 mod transfer;

@@ -1,7 +1,7 @@
 //! The largest packets that paths carry.
 
 use fontis_base::{Duration, Stream};
-use fontis_proto::sctp::{CmtConfig, Multipath, SctpConfig, SctpData, SctpSend};
+use fontis_proto::sctp::{CmtConfig, Multipath, SctpConfig, SctpData, SctpSend, SctpTransmit};
 
 use super::pair::{Pair, Way, plain};
 
@@ -76,6 +76,44 @@ fn a_path_that_carries_less_than_before_is_found_out_and_nothing_is_lost() {
         pair.queues[0].clear();
         let is_done = |pair: &Pair| pair.ends[0].as_ref().is_some_and(|end| end.buffered() == 0);
         assert!(pair.run(Duration::from_secs(30), is_done), "{named}");
+    }
+}
+
+#[test]
+fn new_messages_fit_the_narrowest_path_in_use_and_older_chunks_come_all_the_same() {
+    let seed = 10;
+    let mut stream = Stream::new(seed, "paths");
+    for _ in 0..10 {
+        let mut way = || Way { buffer: 100_000, ..Way::of(10 + stream.below(40), 20.0) };
+        let mut ways = vec![way(), way()];
+        let cmt = Multipath::Concurrent(CmtConfig::default());
+        let config = SctpConfig { multipath: cmt, ..searching() };
+        let mut pair = bulk(seed, &config, ways.clone());
+        pair.run(Duration::from_secs(10), |_| false);
+        let named = format!("seed {seed}: {ways:?}");
+        assert_eq!(sizes(&mut pair), [9000; 2], "{named}");
+        let large = pair.end(0).piece();
+        ways[1].mtu = 1280 + stream.below(100) as u32;
+        pair.ways = ways.clone();
+        pair.keeps = true;
+        // One path alone carries large packets.
+        let is_found = |pair: &Pair| pair.ends[0].as_ref().unwrap().piece() < large;
+        assert!(pair.run(Duration::from_secs(20), is_found), "{named}: {:?}", sizes(&mut pair));
+        let small = pair.end(0).piece();
+        assert_eq!(large - small, 9000 - 1280, "{named}");
+        pair.run(Duration::from_secs(10), |_| false);
+        // A DATA chunk is not cut again (RFC 9260 section 6.9): what was too large left whole, on
+        // the path that carries it.
+        let is_whole = |sent: &SctpTransmit| sent.is_repeat && sent.packet.size() > 8000;
+        let mut sent = pair.sent.iter();
+        assert!(sent.any(|(_, _, sent)| sent.path == 0 && is_whole(sent)), "{named}");
+        // Without that path chunks are large again, once the other has been found able.
+        pair.ways[1].is_down = true;
+        let is_large = |pair: &Pair| pair.ends[0].as_ref().unwrap().piece() == large;
+        assert!(pair.run(Duration::from_secs(200), is_large), "{named}: {:?}", sizes(&mut pair));
+        pair.queues[0].clear();
+        let is_done = |pair: &Pair| pair.ends[0].as_ref().is_some_and(|end| end.buffered() == 0);
+        assert!(pair.run(Duration::from_secs(100), is_done), "{named}");
     }
 }
 

@@ -81,6 +81,20 @@ fn data_go_on_over_the_other_path_when_the_first_fails_and_come_back_with_it() {
 }
 
 #[test]
+fn an_association_whose_first_path_has_failed_ends_over_the_other() {
+    for closes in 0..2 {
+        let mut pair = bulk(&plain(), ways([20, 40], [10.0, 10.0]), 2000);
+        pair.run(secs(1), |_| false);
+        pair.ways[0].is_down = true;
+        assert!(pair.run(secs(30), |pair| pair.got[1].len() == 2000));
+        let now = pair.now;
+        pair.end(closes).close(now);
+        let is_over = |pair: &Pair| pair.events.iter().all(|e| e.contains(&SctpEvent::Closed));
+        assert!(pair.run(secs(10), is_over), "{closes}: {:?}", pair.events);
+    }
+}
+
+#[test]
 fn a_path_carries_no_data_before_a_heartbeat_has_confirmed_it() {
     let mut all = ways([20, 20], [10.0, 10.0]);
     all[1].is_down = true;

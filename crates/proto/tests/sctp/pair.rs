@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use fontis_base::{Duration, Rate, Stream, Time};
 use fontis_proto::sctp::{
-    SctpAssociation, SctpConfig, SctpData, SctpEvent, SctpMessage, SctpPacket, SctpSecret,
-    SctpSend, SctpTransmit, respond_without_state,
+    SctpAssociation, SctpChunk, SctpConfig, SctpData, SctpEvent, SctpMessage, SctpPacket,
+    SctpSecret, SctpSend, SctpTransmit, respond_without_state,
 };
 
 /// A path of the network.
@@ -41,6 +41,9 @@ impl Way {
     }
 }
 
+/// Whether a packet with these TSNs is lost.
+pub type Drops = Box<dyn FnMut(&[u32]) -> bool>;
+
 /// A client, and a server once it has accepted.
 pub struct Pair {
     pub now: Time,
@@ -58,6 +61,8 @@ pub struct Pair {
     pub absent: Vec<IpAddr>,
     /// Packets that the network has lost.
     pub lost: u64,
+    /// Which data packets of the client are lost, by their TSNs.
+    pub drops: Option<Drops>,
     /// The ends are driven at multiples of this time, with all that has come until then.
     pub grain: Duration,
     /// Whether applications take their messages.
@@ -129,6 +134,7 @@ impl Pair {
             keeps: false,
             absent: Vec::new(),
             lost: 0,
+            drops: None,
             grain: Duration::ZERO,
             takes: [true; 2],
             random: Stream::new(seed, "network"),
@@ -202,11 +208,16 @@ impl Pair {
         assert!(transmit.may_fragment || size <= mtu.max(most_mtu), "{transmit:?}");
         let ends = [transmit.peer, transmit.local];
         let may_fragment = transmit.may_fragment;
+        let is_dropped = side == 0 && self.drops(&transmit.packet);
         if self.keeps {
             self.sent.push((self.now, side, transmit));
         }
         let IpAddr::V4(to) = ends[0] else { return };
         if self.absent.iter().any(|absent| ends.contains(absent)) {
+            self.lost += 1;
+            return;
+        }
+        if is_dropped {
             self.lost += 1;
             return;
         }
@@ -216,6 +227,16 @@ impl Pair {
             return;
         }
         self.fly(side, path, ends, bytes.into());
+    }
+
+    /// Whether a packet of the client is one that a test has named.
+    fn drops(&mut self, packet: &SctpPacket) -> bool {
+        let tsns = packet.chunks.iter().filter_map(|chunk| match chunk {
+            SctpChunk::Data(data) => Some(data.tsn),
+            _ => None,
+        });
+        let tsns: Vec<u32> = tsns.collect();
+        !tsns.is_empty() && self.drops.as_mut().is_some_and(|drops| drops(&tsns))
     }
 
     pub fn fly(&mut self, side: usize, path: usize, ends: [IpAddr; 2], bytes: Bytes) {

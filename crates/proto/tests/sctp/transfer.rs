@@ -7,9 +7,9 @@ use fontis_base::{Duration, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, Multipath, Reliability, RepairWait,
-    RepairedLoss, RetransmitPolicy, SctpCode, SctpConfig, SctpData, SctpEvent, SctpMessage,
-    SctpSend,
+    AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, LossRecovery, Multipath,
+    Reliability, RepairWait, RepairedLoss, RetransmitPolicy, SctpCode, SctpConfig, SctpData,
+    SctpEvent, SctpMessage, SctpSend,
 };
 
 use super::pair::{Pair, Way, plain};
@@ -27,8 +27,10 @@ fn random_coding(stream: &mut Stream) -> CodingConfig {
     let k = 1 + stream.below(20) as u8;
     let most = 1 + stream.below(128) as u8;
     CodingConfig {
-        code: match stream.below(4) {
+        code: match stream.below(6) {
             0 => SctpCode::adaptive(most),
+            4 => SctpCode::adaptive_raptorq(most),
+            5 => SctpCode::fixed(k + 1 + stream.below(3) as u8, k, CodeReach::RaptorQ(k)),
             reach => SctpCode::fixed(
                 k + 1 + stream.below(3) as u8,
                 k,
@@ -39,6 +41,7 @@ fn random_coding(stream: &mut Stream) -> CodingConfig {
         wait: pick(stream, &[RepairWait::None, RepairWait::Published, RepairWait::Outcome]),
         is_inside: stream.below(2) == 0,
         loss: pick(stream, &[RepairedLoss::Hidden, RepairedLoss::Beyond]),
+        covers_tail: stream.below(2) == 0,
     }
 }
 
@@ -80,6 +83,7 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
         nr_sack: stream.below(2) == 0,
         coding: (stream.below(3) > 0).then(|| random_coding(stream)),
         fast_again: stream.below(2) == 0,
+        recovery: pick(stream, &[LossRecovery::Reports, LossRecovery::RackTlp]),
         max_burst: [None, Some(4)][stream.below(2) as usize],
         acks: AckPolicy {
             every: 1 + stream.below(2) as u32,

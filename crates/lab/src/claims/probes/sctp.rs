@@ -229,6 +229,7 @@ fn coded() -> SctpConfig {
         wait: RepairWait::Published,
         is_inside: false,
         loss: RepairedLoss::Hidden,
+        covers_tail: false,
     };
     SctpConfig { coding: Some(coding), acks: at_once(), max_burst: None, ..usual() }
 }

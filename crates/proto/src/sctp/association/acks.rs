@@ -43,6 +43,11 @@ impl Delivered {
         let (low, high) = self.orders.unwrap_or((order, order));
         self.orders = Some((low.min(order), high.max(order)));
     }
+
+    /// So many bytes count as lost.
+    pub(super) const fn note_lost(&mut self, bytes: u64) {
+        self.lost += bytes;
+    }
 }
 
 /// What a SACK says, path by path.
@@ -128,12 +133,17 @@ impl SctpAssociation {
             if told < u64::MAX && delivered.iter().all(|path| path.chunks == 0) {
                 self.note_untold(told, packets.clamp(1, MOST_ANSWERED));
             }
-            self.count_missing(now, &mut delivered, newest_tsn, told, packets);
+            if self.goes_by_time() {
+                self.detect_late(now, &mut delivered, told);
+            } else {
+                self.count_missing(now, &mut delivered, newest_tsn, told, packets);
+            }
             self.peer_window = sack.window.into();
             self.peer_buffer = self.peer_buffer.max(self.peer_window);
         }
         self.after_sack(now, &delivered, is_moved);
         self.judge_restored(now, &sack.duplicates);
+        self.finish_rack(now, &sack.duplicates);
         if self.flight.is_empty() || self.flight.advanced() == self.flight.base() {
             self.forward_at = Time::MAX;
         } else if is_moved {
@@ -225,13 +235,17 @@ impl SctpAssociation {
                 continue;
             };
             path.settle(departure, bytes);
+            let rtt = now.since(departure.at);
+            if let Some(rack) = path.rack.as_mut().filter(|_| !is_restored(departure.order)) {
+                rack.note(departure.order, rtt, is_repeat, path.estimator.least);
+            }
             if delivered.orders.is_none_or(|(_, last)| departure.order > last) && is_clear {
-                delivered.rtt = Some(now.since(departure.at));
+                delivered.rtt = Some(rtt);
             }
             // A copy has not come if repairs have restored the chunk, which may be told in a SACK
             // that was lost; nor if that is too soon (RFC 8985 section 6.2 step 2). What left
             // before it is not missing then.
-            let is_soon = is_repeat && now.since(departure.at) < path.estimator.least;
+            let is_soon = is_repeat && rtt < path.estimator.least;
             let has_come = !is_told || !(is_soon || is_restored(departure.order));
             delivered.note(departure.order, bytes, has_come);
             if has_come {
@@ -278,11 +292,16 @@ impl SctpAssociation {
                 Some((order, tsn, at))
             });
             let Some((order, tsn, at)) = oldest.min() else { return };
-            let Some(chunk) = self.flight.get_mut(tsn) else { return };
-            let bytes = chunk.chunk.data.len() as u64;
-            if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
-                self.paths[at].note_out(live, bytes);
-            }
+            self.note_one_out(at, tsn, order);
+        }
+    }
+
+    /// A copy on a path is on its way no more.
+    pub(super) fn note_one_out(&mut self, at: usize, tsn: u64, order: u64) {
+        let Some(chunk) = self.flight.get_mut(tsn) else { return };
+        let bytes = chunk.chunk.data.len() as u64;
+        if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
+            self.paths[at].note_out(live, bytes);
         }
     }
 
@@ -332,13 +351,7 @@ impl SctpAssociation {
                 // A full SACK does not tell whether it has come, but it is not on its way.
                 out.push((*tsn, *order));
             }
-            for (tsn, order) in out {
-                let Some(chunk) = self.flight.get_mut(tsn) else { continue };
-                let bytes = chunk.chunk.data.len() as u64;
-                if let Some(live) = chunk.live.iter_mut().find(|live| live.order == order) {
-                    self.paths[at].note_out(live, bytes);
-                }
-            }
+            out.into_iter().for_each(|(tsn, order)| self.note_one_out(at, tsn, order));
         }
         for (tsn, order) in lost {
             if self.holds(now, tsn, order) {
@@ -385,6 +398,10 @@ impl SctpAssociation {
                 path.settle_repairs(high);
                 path.acknowledged = path.acknowledged.max(high);
                 if high >= path.reduced_at {
+                    let was_lossy = path.is_recovering || path.after_timeout;
+                    if let Some(rack) = path.rack.as_mut().filter(|_| was_lossy) {
+                        rack.leave_recovery();
+                    }
                     (path.is_recovering, path.after_timeout) = (false, false);
                 }
             }
@@ -397,6 +414,7 @@ impl SctpAssociation {
             if let Some(rtt) = seen.rtt {
                 path.estimator.sample(rtt);
                 path.newest_rtt = Some(rtt);
+                path.rack.iter_mut().for_each(|rack| rack.has_sample = true);
             }
             // The window grows if what had waited longest has come, on this path or at all.
             let has_front = if own && !is_single { seen.oldest == seen.first } else { is_moved };
@@ -436,6 +454,7 @@ impl SctpAssociation {
             if path.is_confirmed() {
                 self.path_answers(at);
             }
+            self.arm_probe(now, at);
         }
     }
 

@@ -36,7 +36,12 @@ impl SctpAssociation {
     pub(super) fn next_repair(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
         let is_inside = self.repairs.as_ref().filter(|_| self.sends_data())?.config.is_inside;
         let unsent = self.flight.first_unsent();
-        self.repairs.as_ref().filter(|repairs| repairs.is_due(unsent))?;
+        let windows = self.paths.iter().filter(|path| path.is_active());
+        let window: u64 = windows.map(|path| path.congestion.cwnd()).sum();
+        let window = window.min(self.peer_window) / self.outbox.piece() as u64;
+        self.repairs.as_mut()?.fit_block(window);
+        let is_tail = self.outbox.bytes() == 0 && unsent == self.flight.end();
+        self.repairs.as_ref().filter(|repairs| repairs.is_due(unsent, is_tail))?;
         // The path with the most room: what is lost elsewhere is restored soonest.
         let room = |at: &usize| {
             let path = &self.paths[*at];
@@ -45,7 +50,7 @@ impl SctpAssociation {
         let usable = (0..self.paths.len()).filter(|at| self.carries(*at));
         let at = usable.filter(|at| !is_inside || self.paths[*at].has_room()).max_by_key(room)?;
         let repairs = self.repairs.as_mut()?;
-        let (repair, end) = repairs.take(unsent, &self.flight)?;
+        let (repair, end) = repairs.take(unsent, is_tail, &self.flight)?;
         let departure = LastRepair { end, path: at, order: self.order, left: now };
         repairs.note_departure(departure, self.flight.base());
         if is_inside {

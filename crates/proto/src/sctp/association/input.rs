@@ -147,7 +147,7 @@ impl SctpAssociation {
                 }
             }
             SctpChunk::Shutdown { cumulative } => self.on_shutdown(now, *cumulative),
-            SctpChunk::ShutdownAck => self.on_shutdown_ack(),
+            SctpChunk::ShutdownAck => self.on_shutdown_ack(path),
             SctpChunk::ShutdownComplete { .. } => {
                 if self.state == State::ShutdownAckSent {
                     self.end(SctpEvent::Closed);
@@ -248,10 +248,10 @@ impl SctpAssociation {
         }
     }
 
-    fn on_shutdown_ack(&mut self) {
+    fn on_shutdown_ack(&mut self, path: Option<u8>) {
         if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
             let complete = SctpChunk::ShutdownComplete { is_reflected: false };
-            self.reply(None, vec![complete]);
+            self.reply(path, vec![complete]);
             self.end(SctpEvent::Closed);
         }
     }

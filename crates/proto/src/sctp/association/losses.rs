@@ -61,6 +61,9 @@ impl SctpAssociation {
         if let Some(chunk) = self.flight.get_mut(tsn) {
             chunk.was_fast = true;
         }
+        if let Some(rack) = &mut self.paths[at].rack {
+            rack.note_repeated(tsn as u32);
+        }
         self.stats.fast_repeated += 1;
         Some(at)
     }
@@ -99,6 +102,7 @@ impl SctpAssociation {
         path.estimator.back_off();
         path.expires = None;
         path.burst = self.config.max_burst.unwrap_or(u32::MAX);
+        path.stop_rack();
         for (tsn, order) in core::mem::take(&mut path.departures) {
             self.lose(tsn, order);
         }

@@ -30,14 +30,14 @@ impl SctpAssociation {
         if self.is_mute() {
             return None;
         }
-        if let Some(chunk) = self.closing_chunk(now) {
+        if let Some((at, chunk)) = self.closing_chunk(now) {
             let mut chunks: Vec<SctpChunk> =
                 self.take_sack(now).map(|sack| sack.into_vec()).unwrap_or_default();
             chunks.push(chunk);
-            return Some(self.on_path(self.primary, chunks));
+            return Some(self.on_path(at, chunks));
         }
         if let Some(reset) = self.take_reset(now) {
-            return Some(self.on_path(self.primary, vec![reset]));
+            return Some(self.on_path(self.data_path(None), vec![reset]));
         }
         if let Some(probe) = self.next_mtu_probe(now) {
             return Some(probe);
@@ -77,7 +77,7 @@ impl SctpAssociation {
         if let Some(forward) = self.take_forward(now) {
             let mut chunks = sack.map(|sack| sack.into_vec()).unwrap_or_default();
             chunks.push(SctpChunk::Forward(forward));
-            return Some(self.on_path(self.primary, chunks));
+            return Some(self.on_path(self.data_path(None), chunks));
         }
         // A repair follows its group at once: it is of use as long as nothing was sent again.
         if sack.is_none()

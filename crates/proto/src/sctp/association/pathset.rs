@@ -88,6 +88,7 @@ impl SctpAssociation {
         path.state = SctpPathState::Removed;
         (path.expires, path.in_flight, path.untold) = (None, 0, 0);
         path.settle_repairs(u64::MAX);
+        path.stop_rack();
         (path.heartbeat, path.mtu_probe, path.heartbeat_at) = (None, None, Time::MAX);
         let [local, peer] = [path.local, path.peer];
         self.restored.retain(|restored| restored.path != at);

@@ -105,7 +105,7 @@ impl SctpAssociation {
         self.acks.at = self.acks.at.min(wait);
         if self.state == State::ShutdownSent {
             // A SHUTDOWN goes with the SACK (section 9.2).
-            self.closing.at = now;
+            (self.closing.at, self.closing.path) = (now, None);
         }
     }
 

@@ -30,6 +30,9 @@ impl SctpAssociation {
         }
         self.stats.abandoned += self.outbox.expire(now);
         // Into a closed window goes the lowest TSN that is missing: others might find no room.
+        if let Some(probe) = self.tail_probe(now, beside) {
+            return Some(probe);
+        }
         let first = self.flight.first_unsent();
         let is_lower = self.flight.next_lost(self.flight.base()).is_some_and(|lost| first < lost);
         let load = match is_lower && self.is_probing() {
@@ -142,7 +145,7 @@ impl SctpAssociation {
 
     /// The path that carries data if only one does: the primary path, or the best of the others
     /// (RFC 9260 section 6.4, RFC 7829 section 4.2).
-    fn data_path(&self, but: Option<usize>) -> usize {
+    pub(super) fn data_path(&self, but: Option<usize>) -> usize {
         let rank = |at: &usize| {
             let path = &self.paths[*at];
             let state = match path.state {
@@ -275,12 +278,15 @@ impl SctpAssociation {
             None => rtt / 2,
         };
         let is_full = self.is_share_used(at) || path.burst == 0;
+        let window = if is_full { path.occupied() } else { path.congestion.cwnd() };
+        let probe =
+            if path.is_probe_due() { path.occupied() + u64::from(self.config.mtu) } else { 0 };
         PathView {
             delay,
             rtt,
             deviation: path.estimator.deviation,
             least: path.estimator.least.min(rtt),
-            window: if is_full { path.occupied() } else { path.congestion.cwnd() },
+            window: window.max(probe),
             in_flight: path.occupied(),
             is_usable: self.is_usable(at),
         }
@@ -316,7 +322,7 @@ impl SctpAssociation {
     }
 
     /// A chunk leaves on a path.
-    fn depart(&mut self, now: Time, at: usize, tsn: u64) -> Option<SctpChunk> {
+    pub(super) fn depart(&mut self, now: Time, at: usize, tsn: u64) -> Option<SctpChunk> {
         let order = self.order;
         self.order += 1;
         self.flight.depart(tsn, Departure { path: at as u8, order, at: now, is_out: false });
@@ -329,8 +335,13 @@ impl SctpAssociation {
         path.used_at = now;
         path.departures.push_back((tsn, order));
         path.expires.get_or_insert(now + path.estimator.rto);
+        self.stats.probes += u64::from(path.take_probe(order, now));
         self.stats.chunks_sent += 1;
-        Some(SctpChunk::Data(chunk.chunk.clone()))
+        let (is_new, data) = (chunk.sends == 1, SctpChunk::Data(chunk.chunk.clone()));
+        if is_new {
+            self.arm_probe(now, at);
+        }
+        Some(data)
     }
 
     fn after_load(&mut self, at: usize) {

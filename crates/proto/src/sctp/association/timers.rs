@@ -32,6 +32,7 @@ impl SctpAssociation {
             (unless_mute(self.forward_at), "forward"),
             (unless_mute(self.reset_due()), "reset"),
             (self.held_until().unwrap_or(Time::MAX), "repair"),
+            (self.rack_due().unwrap_or(Time::MAX), "RACK"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);
         all.min_by_key(|(at, _)| *at)
@@ -58,6 +59,7 @@ impl SctpAssociation {
         if self.held_until().is_some_and(|until| until <= now) {
             self.release_held(now);
         }
+        self.on_rack_timers(now);
         for at in 0..self.paths.len() {
             if self.paths[at].expires.is_some_and(|expires| expires <= now) {
                 self.on_data_timeout(now, at);
@@ -146,8 +148,8 @@ impl SctpAssociation {
         }
     }
 
-    /// The chunk that ends the association, if it is due.
-    pub(super) fn closing_chunk(&mut self, now: Time) -> Option<SctpChunk> {
+    /// The chunk that ends the association, if it is due, and its path.
+    pub(super) fn closing_chunk(&mut self, now: Time) -> Option<(usize, SctpChunk)> {
         if self.closing.at > now {
             return None;
         }
@@ -161,11 +163,10 @@ impl SctpAssociation {
                 return None;
             }
         };
-        let rto = self
-            .paths
-            .get(self.primary)
-            .map_or(self.config.timers.initial, |path| path.estimator.rto);
+        let at = self.data_path(self.closing.path);
+        let rto = self.paths.get(at).map_or(self.config.timers.initial, |path| path.estimator.rto);
         self.closing.at = now + rto;
-        Some(chunk)
+        self.closing.path = Some(at);
+        Some((at, chunk))
     }
 }

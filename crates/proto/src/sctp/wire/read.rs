@@ -4,8 +4,8 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use crate::sctp::chunk::{
-    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpChunk, Skipped,
-    Stamp, StampEcho,
+    DataChunk, ForwardChunk, InitChunk, Reconfig, RepairChunk, RepairFactors, SackChunk, SctpChunk,
+    Skipped, Stamp, StampEcho,
 };
 use crate::sctp::data::SctpData;
 use crate::sctp::offer::AuthOffer;
@@ -112,7 +112,8 @@ impl Reader {
             kind::AUTH => return Ok(SctpChunk::Auth(content.auth()?)),
             kind::ASCONF => SctpChunk::Asconf(content.asconf()?),
             kind::ASCONF_ACK => SctpChunk::AsconfAck(content.asconf_ack()?),
-            kind::REPAIR => return content.repair(),
+            kind::REPAIR => return content.repair(RepairFactors::Window),
+            kind::RAPTORQ_REPAIR => return content.repair(RepairFactors::RaptorQ),
             kind::RESTORED => SctpChunk::Restored(content.restored()?),
             kind::STAMP => SctpChunk::Stamp(content.stamp()?),
             kind::ECHO => SctpChunk::Echo(StampEcho {
@@ -159,7 +160,7 @@ impl Reader {
         }))
     }
 
-    fn repair(mut self) -> Read<SctpChunk> {
+    fn repair(mut self, factors: RepairFactors) -> Read<SctpChunk> {
         let first = self.u32("a repair")?;
         let count = self.u16("a repair")?;
         self.u16("a repair")?;
@@ -169,7 +170,7 @@ impl Reader {
             return Err(SctpWireError::Value("sum of nothing"));
         }
         let data = SctpData::Bytes(self.bytes);
-        Ok(SctpChunk::Repair(RepairChunk { first, count, id, head, data }))
+        Ok(SctpChunk::Repair(RepairChunk { first, count, id, factors, head, data }))
     }
 
     fn restored(&mut self) -> Read<SmallVec<[u32; 4]>> {

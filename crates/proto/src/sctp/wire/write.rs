@@ -1,7 +1,8 @@
 use core::net::IpAddr;
 
 use crate::sctp::chunk::{
-    AuthChunk, DataChunk, InitChunk, Reconfig, RepairChunk, SackChunk, SctpCause, SctpChunk, Stamp,
+    AuthChunk, DataChunk, InitChunk, Reconfig, RepairChunk, RepairFactors, SackChunk, SctpCause,
+    SctpChunk, Stamp,
 };
 use crate::sctp::data::SctpData;
 use crate::sctp::offer::AuthOffer;
@@ -62,7 +63,7 @@ impl SctpChunk {
             Self::Forward(_) => kind::FORWARD,
             Self::Stamp(_) => kind::STAMP,
             Self::Echo(_) => kind::ECHO,
-            Self::Repair(_) => kind::REPAIR,
+            Self::Repair(repair) => repair_kind(repair),
             Self::Restored(_) => kind::RESTORED,
             Self::Reconfig(_) => kind::RECONFIG,
             Self::Auth(_) => kind::AUTH,
@@ -258,8 +259,15 @@ fn write_content(data: &SctpData, out: &mut Vec<u8>) {
     }
 }
 
+const fn repair_kind(repair: &RepairChunk) -> u8 {
+    match repair.factors {
+        RepairFactors::Window => kind::REPAIR,
+        RepairFactors::RaptorQ => kind::RAPTORQ_REPAIR,
+    }
+}
+
 fn write_repair(repair: &RepairChunk, out: &mut Vec<u8>) {
-    framed(out, kind::REPAIR, 0, |out| {
+    framed(out, repair_kind(repair), 0, |out| {
         out.extend_from_slice(&repair.first.to_be_bytes());
         out.extend_from_slice(&repair.count.to_be_bytes());
         out.extend_from_slice(&[0, 0]);

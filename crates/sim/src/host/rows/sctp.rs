@@ -7,8 +7,9 @@ use fontis_base::{Packet, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
-    AckPolicy, BufferSplit, CmtConfig, CodingConfig, Multipath, PROTOCOL, RepairWait, RepairedLoss,
-    RetransmitPolicy, SctpChunk, SctpCode, SctpConfig, SctpSecret, SctpTimers, StreamTurns,
+    AckPolicy, BufferSplit, CmtConfig, CodingConfig, LossRecovery, Multipath, PROTOCOL, RepairWait,
+    RepairedLoss, RetransmitPolicy, SctpChunk, SctpCode, SctpConfig, SctpSecret, SctpTimers,
+    StreamTurns,
 };
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -76,6 +77,13 @@ const KEYS: &[Key] = &[
         "the congestion control of each path. 50 associations of newreno over a buffer of 0.25 BDP drop 0.021 of their packets, of CUBIC 0.020 (docs/safety.md)",
     ),
     key("sctp", "mtu", Count, "1500", "bytes of a full packet"),
+    key(
+        "sctp",
+        "most_mtu",
+        Count,
+        "0",
+        "bytes up to which each path is searched for larger packets (RFC 8899), of which links carry any; 0 turns it off",
+    ),
     key("sctp", "receive_buffer", Size, "65536 B", "bytes that the receiver can hold"),
     key("sctp", "send_buffer", Size, "1 MiB", "bytes of messages that the sender can hold"),
     key(
@@ -145,6 +153,13 @@ const KEYS: &[Key] = &[
         "false",
         "packets bear stamps, which tell each path's delay, and SACKs numbers",
     ),
+    key(
+        "sctp",
+        "recovery",
+        names(&["reports", "rack-tlp"]),
+        "reports",
+        "how losses are recognised: by reports (RFC 9260), or by time with a window for reordering and probes of the tail, on each path by itself (RFC 8985)",
+    ),
     key("sctp", "missing_reports", Count, "3", "reports after which a chunk is sent again"),
     key(
         "sctp",
@@ -185,7 +200,7 @@ const KEYS: &[Key] = &[
         "code",
         Form::Text,
         "none",
-        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m` or `tetrys:n,k,most`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most; `tetrys:adaptive,most` as many as the measured loss asks for. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.071 of their packets, of CUBIC 0.010; 50 with `tetrys:adaptive,128` over a FIFO of 0.25 BDP drop 0.139, of CUBIC 0.020; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
+        "an erasure code inside (eCMT): `block:n,k`, `conv:n,k,m`, `tetrys:n,k,most` or `raptorq:n,k`, such as `block:10,9`: after k chunks n − k repairs, each over the k, over the last m, or over those that are not acknowledged, so many at most, or over the k with RaptorQ (RFC 6330); `tetrys:adaptive,most` and `raptorq:adaptive,most` as many as the measured loss asks for. 20 associations with `tetrys:10,9,43` over CoDel and 20 ms drop 0.071 of their packets, of CUBIC 0.010; 50 with `tetrys:adaptive,128` over a FIFO of 0.25 BDP drop 0.139, of CUBIC 0.020; ten over two paths leave two CUBIC flows a quarter of their parts (docs/safety.md)",
     ),
     key(
         "sctp",
@@ -207,6 +222,13 @@ const KEYS: &[Key] = &[
         names(&["hidden", "beyond"]),
         "beyond",
         "with a code: whether losses that were repaired tell the sender nothing, as in the thesis, or of congestion as far as they go beyond the loss that is proved to be chance. With `hidden` one association leaves two CUBIC flows half of their parts, and 20 over CoDel and 20 ms drop 0.077 of their packets, of CUBIC 0.010 (docs/safety.md)",
+    ),
+    key(
+        "sctp",
+        "tail_repairs",
+        Flag,
+        "false",
+        "with a code: when nothing follows the last chunks, they have repairs at once, as many as a whole group at a fixed rate",
     ),
     key("sctp", "udp", Flag, "false", "over UDP (RFC 6951): eight bytes more in each packet"),
     key("sctp", "streams", Count, "1", "streams over which messages are spread in turn"),
@@ -278,6 +300,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             _ => RepairedLoss::Beyond,
         },
         is_inside: &*read.text("sctp.repairs") == "inside",
+        covers_tail: read.flag("sctp.tail_repairs"),
     });
     let overhead = if read.flag("sctp.udp") { 28 } else { 20 };
     let receive_buffer = size("sctp.receive_buffer");
@@ -294,6 +317,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
     };
     let config = SctpConfig {
         mtu,
+        most_mtu: small("sctp.most_mtu").min(65_535),
         overhead,
         congestion,
         foreign: fld::maker(read, congestion),
@@ -315,6 +339,10 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
         resets: false,
         early_data: false,
         stamps: read.flag("sctp.stamps"),
+        recovery: match &*read.text("sctp.recovery") {
+            "rack-tlp" => LossRecovery::RackTlp,
+            _ => LossRecovery::Reports,
+        },
         missing_reports: small("sctp.missing_reports"),
         fast_again: read.flag("sctp.fast_again"),
         max_burst: Some(small("sctp.burst")).filter(|burst| *burst > 0),
