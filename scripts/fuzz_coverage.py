@@ -59,7 +59,7 @@ READERS = {
     "crates/fontis/src/transfer/over_sctp/record.rs": "token all encode",
     "crates/fontis/src/transfer/over_sctp/gathering.rs": "",
     "crates/proto/src/cast/wire.rs": "",
-    "crates/fontis/src/transfer/cast/seal.rs": "",
+    "crates/fontis/src/transfer/cast/seal.rs": "state receipt sign write seal seal_tail",
     "crates/fontis/src/transfer/cast/announcement.rs": "",
     "crates/fontis/src/transfer/cast/content.rs": "",
     "crates/proto/src/dccp/wire.rs": "header_len encode encode_header",

@@ -290,6 +290,7 @@ pub(crate) fn opens(bytes: &[u8]) {
     let mut inner = [&[GROUP][..], &id, &u64::to_be_bytes(number), bytes].concat();
     seal_tail(&group.key, number, 0, GROUP_HEADER, &mut inner);
     if let Some(opened) = group.open(inner[..].into()) {
+        assert!(!opened.packet.is_of(id, number, &Signer([3; 32])), "nobody signed it");
         let mut again = Vec::new();
         let digest = group.seal(number, &opened.packet, &mut again);
         assert_eq!(group.open(again[..].into()), Some(Opened { digest, ..opened }));
