@@ -63,6 +63,9 @@ pub(crate) struct Args {
     /// File for the picture of progress over time, as SVG
     #[arg(long, value_name = "FILE", default_value = "race.svg")]
     picture: PathBuf,
+    /// Write the qlogs of both ends of Fontis's transfers to this folder, for fontis view and qvis
+    #[arg(long, value_name = "DIR")]
+    qlog: Option<PathBuf>,
     /// The seed of the losses, to repeat them [default: a random one, printed]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -130,6 +133,7 @@ pub(crate) fn run(args: &Args) -> Result<u8, Failure> {
         runners,
         limit: args.limit,
         seed,
+        qlog: args.qlog.clone(),
     };
     let named = paths.iter().map(|RacePath { rate, rtt, loss }| {
         let loss = if *loss == Loss::None { "no".to_owned() } else { loss.to_string() };

@@ -17,7 +17,10 @@ fn everybody_arrives_in_a_race_and_it_is_drawn() {
     let (file, picture) = (file.to_str().expect("UTF-8"), picture.to_str().expect("UTF-8"));
     let path = ["--rate", "50mbit", "--rtt", "20ms", "--loss", "0.1%", "--seed", "7"];
     let rest = ["--against", "cubic,quic", "--picture", picture, "--limit", "60s", "--json"];
-    let output = fontis(&["race", file]).args(path).args(rest).output().expect("it runs");
+    let logs = folder.path().join("logs");
+    let mut race = fontis(&["race", file]);
+    race.args(path).args(rest).arg("--qlog").arg(&logs);
+    let output = race.output().expect("it runs");
     assert!(output.status.success(), "{}", error(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut runners = Vec::new();
@@ -30,6 +33,14 @@ fn everybody_arrives_in_a_race_and_it_is_drawn() {
     assert_eq!(runners, ["fontis", "cubic", "quic"]);
     let drawn = std::fs::read_to_string(picture).expect("a picture");
     assert!(drawn.starts_with("<svg") && drawn.contains("cubic") && drawn.contains("quic"));
+    let logs = std::fs::read_dir(logs).expect("logs").map(|log| log.expect("a log").file_name());
+    let mut ends: Vec<String> = logs.map(|log| log.to_string_lossy().into_owned()).collect();
+    ends.sort_by_key(|log| log.contains("_server"));
+    assert!(
+        matches!(&ends[..], [client, server] if client.ends_with("_client.sqlog")
+        && server.ends_with("_server.sqlog")),
+        "{ends:?}"
+    );
 }
 
 #[test]

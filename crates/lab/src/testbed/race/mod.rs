@@ -53,6 +53,8 @@ pub struct Race {
     pub limit: Duration,
     /// The seed of all losses; every runner has different losses.
     pub seed: u64,
+    /// A folder for the qlogs of both ends of Fontis's transfers.
+    pub qlog: Option<PathBuf>,
 }
 
 /// The result of a runner.
@@ -132,7 +134,7 @@ impl Race {
                 Runner::Tquic => threads.extend(tquic::start(track, sides, start)?),
                 Runner::Quic => quic::start(track, sides, start, &runtime)?,
                 Runner::Fontis | Runner::FontisOne => {
-                    start_fontis(track, sides, start, &runtime)?;
+                    start_fontis(track, self.qlog.as_ref(), sides, start, &runtime)?;
                 }
             }
         }
@@ -174,6 +176,7 @@ impl Race {
 
 fn start_fontis(
     track: Track,
+    qlog: Option<&PathBuf>,
     [senders, receivers]: [&Namespace; 2],
     start: Start,
     runtime: &tokio::runtime::Runtime,
@@ -181,7 +184,8 @@ fn start_fontis(
     let identity = Identity::generate();
     let failed = |problem: String| TestbedError::Flow { flow: "fontis".to_owned(), problem };
     let bind = |namespace: &Namespace, address, identity: &Identity, accept| {
-        let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
+        let qlog = qlog.cloned();
+        let config = EndpointConfig { accept, qlog, ..EndpointConfig::new(*identity.secret()) };
         namespace.run(|| Endpoint::bind(address, config).map_err(|error| failed(error.to_string())))
     };
     let server = bind(senders, track.from, &identity, Accept::Anyone)?;
