@@ -35,6 +35,28 @@ pub(crate) struct Trouble {
     pub(crate) hostile: u64,
 }
 
+impl Trouble {
+    /// Some trouble, by chance.
+    pub(crate) fn any(random: &mut Stream) -> Self {
+        let mut of_thousand = |most| [0, 0, random.below(most)][random.below(3) as usize];
+        Self {
+            loss: of_thousand(200),
+            repeated: of_thousand(100),
+            changed: of_thousand(50),
+            hostile: of_thousand(300),
+            delay: Duration::from_micros(of_thousand(100_000)),
+            jitter: Duration::from_micros(of_thousand(30_000)),
+        }
+    }
+
+    /// Whether nothing is taken or changed. A delay that varies by much more than its least is
+    /// taken for a queue, and the rate for too high.
+    pub(crate) fn is_smooth(&self) -> bool {
+        self.jitter * 10 <= self.delay
+            && self.loss + self.repeated + self.changed + self.hostile == 0
+    }
+}
+
 struct Net {
     trouble: Trouble,
     random: Stream,
@@ -43,6 +65,8 @@ struct Net {
     mapped: BTreeMap<SocketAddr, SocketAddr>,
     /// No datagram arrives before this time.
     silent_until: Duration,
+    /// None that such an address sends or is to get, either.
+    cut_until: BTreeMap<IpAddr, Duration>,
     next_port: u16,
     /// What went by, for the hostile.
     recorded: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -85,6 +109,7 @@ pub(crate) fn begin(seed: u64, trouble: Trouble) {
         sockets: BTreeMap::new(),
         mapped: BTreeMap::new(),
         silent_until: Duration::ZERO,
+        cut_until: BTreeMap::new(),
         next_port: 40_000,
         recorded: Vec::new(),
         digest: blake3::Hasher::new(),
@@ -107,10 +132,17 @@ pub(crate) fn silence(time: Duration) {
     with(|net| net.silent_until = end);
 }
 
+/// The network carries nothing from or to `address` for some time.
+pub(crate) fn cut(address: IpAddr, time: Duration) {
+    let end = world::now() + time;
+    with(|net| net.cut_until.insert(address, end));
+}
+
 /// Others see every machine but those at `fixed` at another port from now on.
-pub(crate) fn rebind(fixed: SocketAddr) {
+pub(crate) fn rebind(fixed: &[SocketAddr]) {
     with(|net| {
-        let moved: Vec<_> = net.sockets.keys().filter(|one| **one != fixed).copied().collect();
+        let moved: Vec<_> =
+            net.sockets.keys().filter(|one| !fixed.contains(one)).copied().collect();
         for address in moved {
             net.next_port += 1;
             net.mapped.insert(address, SocketAddr::new(address.ip(), net.next_port));
@@ -194,7 +226,9 @@ impl Net {
 
 fn arrive(from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: Vec<u8>) {
     let found = with(|net| {
-        if world::now() < net.silent_until {
+        let now = world::now();
+        let is_cut = |ip| net.cut_until.get(&ip).is_some_and(|end| now < *end);
+        if now < net.silent_until || is_cut(from.ip()) || is_cut(to.ip()) {
             return None;
         }
         let own = net.mapped.iter().find(|(_, seen)| **seen == to).map(|(own, _)| *own);
