@@ -67,6 +67,8 @@ struct Net {
     silent_until: Duration,
     /// None that such an address sends or is to get, either.
     cut_until: BTreeMap<IpAddr, Duration>,
+    /// What is added to the way from or to such an address.
+    detours: BTreeMap<IpAddr, Duration>,
     next_port: u16,
     /// What went by, for the hostile.
     recorded: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -78,6 +80,8 @@ struct State {
     waiting: VecDeque<(SocketAddr, Ecn, Vec<u8>)>,
     is_set: bool,
     waker: Option<Waker>,
+    /// The signal that its driver waits for, if that is another socket's.
+    main: Option<Signal>,
 }
 
 /// A socket of a simulated machine; it is gone when it is dropped.
@@ -110,6 +114,7 @@ pub(crate) fn begin(seed: u64, trouble: Trouble) {
         mapped: BTreeMap::new(),
         silent_until: Duration::ZERO,
         cut_until: BTreeMap::new(),
+        detours: BTreeMap::new(),
         next_port: 40_000,
         recorded: Vec::new(),
         digest: blake3::Hasher::new(),
@@ -136,6 +141,11 @@ pub(crate) fn silence(time: Duration) {
 pub(crate) fn cut(address: IpAddr, time: Duration) {
     let end = world::now() + time;
     with(|net| net.cut_until.insert(address, end));
+}
+
+/// The way from or to `address` takes so much longer from now on.
+pub(crate) fn slow(address: IpAddr, time: Duration) {
+    with(|net| net.detours.insert(address, time));
 }
 
 /// Others see every machine but those at `fixed` at another port from now on.
@@ -219,7 +229,9 @@ impl Net {
 
     fn deliver(&mut self, from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: Vec<u8>) {
         let jitter = self.random.below(self.trouble.jitter.as_micros() as u64 + 1);
-        let delay = self.trouble.delay + Duration::from_micros(jitter);
+        let detour = |address: SocketAddr| self.detours.get(&address.ip()).copied();
+        let detour = detour(from).unwrap_or_default() + detour(to).unwrap_or_default();
+        let delay = self.trouble.delay + Duration::from_micros(jitter) + detour;
         world::after(delay, move || arrive(from, to, ecn, bytes));
     }
 }
@@ -276,6 +288,11 @@ impl Socket {
         self.signal.clone()
     }
 
+    /// What comes wakes the driver that waits for `main`, too.
+    pub(crate) fn follow(&self, main: &Self) {
+        self.signal.state().main = Some(main.signal());
+    }
+
     pub(crate) fn receive(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.signal.state();
@@ -313,6 +330,11 @@ impl Signal {
         state.is_set = true;
         if let Some(waker) = state.waker.take() {
             waker.wake();
+        }
+        let main = state.main.clone();
+        drop(state);
+        if let Some(main) = main {
+            main.set();
         }
     }
 

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use fontis_base::{Rate, Stream};
 
-use super::transfers::{endpoint, lock};
+use super::transfers::lock;
 use super::{note, world};
-use crate::endpoint::{Accept, Endpoint};
+use crate::endpoint::{Accept, Endpoint, EndpointConfig};
 use crate::hash_tree::HashTree;
 use crate::identity::Identity;
 use crate::source::Source;
@@ -20,6 +20,8 @@ pub(super) const NAME: &str = "object";
 /// The object's sizes, and those of its blocks: more blocks than servers, or fewer.
 const SIZES: [usize; 6] = [0, 5_000, 60_000, 150_000, 300_000, 500_000];
 const BLOCKS: [u32; 3] = [4096, 16_384, 65_536];
+/// Bytes that an endpoint may hold for its peers.
+pub(super) const MEMORY: u64 = 1 << 20;
 /// The port of the servers.
 const PORT: u16 = 4433;
 
@@ -56,6 +58,12 @@ pub(super) struct Site {
     pub(super) lies_always: bool,
     /// Whether it stays away.
     pub(super) is_gone: bool,
+}
+
+/// An endpoint that may hold [`MEMORY`].
+pub(super) fn endpoint(identity: &Identity, address: SocketAddr, accept: Accept) -> Endpoint {
+    let config = EndpointConfig::new(*identity.secret());
+    Endpoint::bind(address, EndpointConfig { accept, memory: MEMORY, ..config }).unwrap()
 }
 
 /// An object, and its tree.

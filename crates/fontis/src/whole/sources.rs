@@ -1,5 +1,6 @@
 //! One client that fetches an object from several real servers in one world.
 //!
+//! The client may have two interfaces, of which the second comes and goes, loses all or is slow.
 //! Some servers have another object under its name, send wrong blocks, or do not have it; servers
 //! crash, come back or stay away, and the network reaches some of them only. The client crashes and
 //! goes on, on a disk with every trouble. It may not give wrong bytes a final name, lose what it
@@ -8,7 +9,7 @@
 //! is held in memory for anybody.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -16,11 +17,11 @@ use fontis_base::Stream;
 
 use super::disk::Disk;
 use super::net::{self, Trouble};
-use super::site::{Honesty, NAME, Site, object};
-use super::transfers::{endpoint, lock};
+use super::site::{Honesty, MEMORY, NAME, Site, endpoint, object};
+use super::transfers::{held, lock};
 use super::{first_seed, note, runs, world};
 use crate::dest::Dest;
-use crate::endpoint::Accept;
+use crate::endpoint::{Accept, Endpoint, LocalInterface};
 use crate::hash_tree::HashTree;
 use crate::identity::Identity;
 use crate::sink::SinkOptions;
@@ -52,8 +53,17 @@ struct Telling {
     fault: Option<String>,
 }
 
+/// The interfaces of the client's process.
+#[derive(Default)]
+struct Interfaces {
+    /// Beside the first.
+    others: Vec<LocalInterface>,
+    endpoints: Vec<Endpoint>,
+}
+
 struct Gathering {
     sites: Vec<Site>,
+    interfaces: Arc<Mutex<Interfaces>>,
     content: Vec<u8>,
     tree: Arc<HashTree>,
     disk: Disk,
@@ -76,6 +86,50 @@ struct Gathering {
 fn client() -> &'static Identity {
     static CLIENT: OnceLock<Identity> = OnceLock::new();
     CLIENT.get_or_init(|| Identity::of_secret([9; 32].into()))
+}
+
+impl Interfaces {
+    /// A second interface, by chance, and what happens to both; also whether that hurts.
+    fn any(seed: u64) -> (Arc<Mutex<Self>>, bool) {
+        let mut random = Stream::new(seed, "interfaces");
+        let interfaces = Arc::<Mutex<Self>>::default();
+        if random.below(2) == 0 {
+            return (interfaces, false);
+        }
+        let [first, address] = [IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 1, 1])];
+        let second =
+            LocalInterface { name: "second".to_owned(), address, spare: random.below(4) == 0 };
+        note(|| format!("{second:?}"));
+        if random.below(2) == 0 {
+            lock(&interfaces).others.push(second.clone());
+        }
+        let mut is_hurt = false;
+        for _ in 0..random.below(6) {
+            let most = [100_000, 2_000_000][random.below(2) as usize];
+            let at = Duration::from_micros(random.below(most));
+            let time = Duration::from_millis(random.below(8_000));
+            let (kind, interfaces) = (random.below(6), interfaces.clone());
+            let others = if kind == 0 { Vec::new() } else { vec![second.clone()] };
+            is_hurt |= kind == 5;
+            world::after(at, move || {
+                note(|| format!("something of kind {kind} happens to an interface"));
+                match kind {
+                    0..=2 => lock(&interfaces).use_others(others),
+                    3 => net::cut(address, time),
+                    4 => net::slow(address, time / 20),
+                    _ => net::cut(first, time),
+                }
+            });
+        }
+        (interfaces, is_hurt)
+    }
+
+    fn use_others(&mut self, others: Vec<LocalInterface>) {
+        for endpoint in &self.endpoints {
+            endpoint.use_interfaces(others.clone());
+        }
+        self.others = others;
+    }
 }
 
 impl Telling {
@@ -113,8 +167,10 @@ impl Gathering {
         let machines = std::iter::once(Some(disk.clone())).chain(vec![None; count]).collect();
         let world = world::begin(seed, machines);
         world::sort();
+        let (interfaces, is_hurt) = Interfaces::any(seed);
         Self {
             sites,
+            interfaces,
             content,
             tree,
             disk,
@@ -123,7 +179,7 @@ impl Gathering {
             is_done: false,
             is_promised: false,
             intact: 0,
-            is_hurt: false,
+            is_hurt,
             is_smooth: trouble.is_smooth(),
             silent: Duration::ZERO,
             random,
@@ -134,6 +190,7 @@ impl Gathering {
     /// Begins the process of the client, unless the object is there.
     fn start(&mut self) -> Result<(), String> {
         self.telling = Arc::default();
+        lock(&self.interfaces).endpoints.clear();
         if self.is_stored()? {
             // It crashed between the name and the word.
             self.is_done = true;
@@ -142,6 +199,7 @@ impl Gathering {
         let servers: Vec<_> = self.sites.iter().map(|site| (site.address, site.url())).collect();
         let (telling, size) = (self.telling.clone(), self.content.len() as u64);
         let begin = world::now() + PATIENCE * self.attempts;
+        let interfaces = self.interfaces.clone();
         world::on(0, || {
             world::spawn(async move {
                 world::until(begin).await;
@@ -154,6 +212,12 @@ impl Gathering {
                 let servers: Vec<_> = servers.into_iter().map(of).collect();
                 let endpoints: Vec<_> =
                     servers.iter().map(|server| server.endpoint.clone()).collect();
+                {
+                    let mut interfaces = lock(&interfaces);
+                    interfaces.endpoints.clone_from(&endpoints);
+                    let others = interfaces.others.clone();
+                    interfaces.use_others(others);
+                }
                 let (dest, options) = (Dest::new("/"), SinkOptions::default());
                 let see = |progress| lock(&telling).see(progress, size);
                 let got = transfer::get_from(servers, &dest, options, ANSWER, see).await;
@@ -408,6 +472,7 @@ impl Gathering {
                 break;
             }
             self.fault()?;
+            self.check_budget()?;
         }
         let end = world::now() + LIMIT;
         while !self.is_done {
@@ -428,27 +493,27 @@ impl Gathering {
     fn check_memory(&self) -> Result<(), String> {
         for _ in 0..10 {
             world::run(Duration::from_secs(300), || false);
-            if self.held() == 0 {
+            if self.held().iter().all(|held| *held == 0) {
                 return Ok(());
             }
         }
-        Err(format!("of a client that is gone {} bytes are held", self.held()))
+        Err(format!("of a client that is gone {:?} bytes are held", self.held()))
     }
 
-    /// The bytes that all servers' endpoints hold.
-    fn held(&self) -> u64 {
-        let mut all = 0;
-        for (number, site) in self.sites.iter().enumerate() {
-            let Some(server) = lock(&site.endpoint).clone() else { continue };
-            let held = Arc::new(Mutex::new(None));
-            let told = held.clone();
-            world::on(number + 1, || {
-                world::spawn(async move { *lock(&told) = server.held().await });
-            });
-            world::run(Duration::from_secs(1), || lock(&held).is_some());
-            all += lock(&held).unwrap_or(0);
-        }
-        all
+    /// The bytes that each server's endpoint holds.
+    fn held(&self) -> Vec<u64> {
+        let of = |(number, site): (usize, &Site)| held(number + 1, lock(&site.endpoint).clone()?);
+        self.sites.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// Nobody holds more than it may.
+    fn check_budget(&self) -> Result<(), String> {
+        let mut all = self.held();
+        let endpoints = lock(&self.interfaces).endpoints.clone();
+        all.extend(endpoints.into_iter().filter_map(|endpoint| held(0, endpoint)));
+        note(|| format!("{all:?} bytes are held"));
+        let is_within = all.iter().all(|held| *held <= MEMORY);
+        if is_within { Ok(()) } else { Err(format!("endpoints hold {all:?} bytes")) }
     }
 }
 

@@ -124,9 +124,18 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(super) fn endpoint(identity: &Identity, address: SocketAddr, accept: Accept) -> Endpoint {
+fn endpoint(identity: &Identity, address: SocketAddr, accept: Accept) -> Endpoint {
     let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind(address, config).unwrap()
+}
+
+/// The bytes that an endpoint of a machine holds for its peers; time goes on meanwhile.
+pub(super) fn held(machine: usize, endpoint: Endpoint) -> Option<u64> {
+    let held = Arc::new(Mutex::new(None));
+    let told = held.clone();
+    world::on(machine, || world::spawn(async move { *lock(&told) = endpoint.held().await }));
+    world::run(Duration::from_secs(1), || lock(&held).is_some());
+    *lock(&held)
 }
 
 impl Run {
@@ -472,11 +481,7 @@ impl Run {
 
     /// The bytes that the server's endpoint holds for its peers.
     fn held(&self) -> Option<u64> {
-        let (server, held) = (lock(&self.server).clone()?, Arc::new(Mutex::new(None)));
-        let told = held.clone();
-        world::on(0, || world::spawn(async move { *lock(&told) = server.held().await }));
-        world::run(Duration::from_secs(1), || lock(&held).is_some());
-        *lock(&held)
+        held(0, lock(&self.server).clone()?)
     }
 }
 
