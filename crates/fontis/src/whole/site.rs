@@ -60,10 +60,15 @@ pub(super) struct Site {
     pub(super) is_gone: bool,
 }
 
-/// An endpoint that may hold [`MEMORY`].
-pub(super) fn endpoint(identity: &Identity, address: SocketAddr, accept: Accept) -> Endpoint {
+/// An endpoint that may hold `memory`.
+pub(super) fn endpoint(
+    identity: &Identity,
+    address: SocketAddr,
+    accept: Accept,
+    memory: u64,
+) -> Endpoint {
     let config = EndpointConfig::new(*identity.secret());
-    Endpoint::bind(address, EndpointConfig { accept, memory: MEMORY, ..config }).unwrap()
+    Endpoint::bind(address, EndpointConfig { accept, memory, ..config }).unwrap()
 }
 
 /// An object, and its tree.
@@ -139,7 +144,7 @@ impl Site {
     /// Begins its process, on machine `number + 1`.
     pub(super) fn start(&self, number: usize) {
         world::on(number + 1, || {
-            let endpoint = endpoint(&self.identity, self.address, Accept::Anyone);
+            let endpoint = endpoint(&self.identity, self.address, Accept::Anyone, MEMORY);
             *lock(&self.endpoint) = Some(endpoint.clone());
             endpoint.limit(self.rate);
             if self.honesty == Honesty::Mute {

@@ -35,12 +35,17 @@ const ANSWER: Duration = Duration::from_secs(60);
 const ATTEMPTS: u32 = 14;
 /// The time that the client waits before trying again, times the attempts so far.
 const PATIENCE: Duration = Duration::from_millis(500);
+/// Bytes that an endpoint of the client may hold where memory is scarce, which it is for so many
+/// attempts.
+const LITTLE: u64 = 200 << 10;
+const SCARCE: u32 = 3;
 /// The time in which a lie is noticed on a network without trouble, after a server has begun.
 const NOTICED: Duration = Duration::from_secs(12);
 
 /// Seeds that have found something: a server that answers nothing was waited for for ever when the
-/// connection to the honest one was lost (103).
-const FOUND: [u64; 1] = [103];
+/// connection to the honest one was lost (103); a client that had no memory for what it had asked
+/// for waited for it for ever (28).
+const FOUND: [u64; 2] = [103, 28];
 
 /// What an attempt of the client tells.
 #[derive(Default)]
@@ -74,6 +79,7 @@ struct Gathering {
     is_promised: bool,
     /// Bytes of the partial that were whole when the client's process began.
     intact: u64,
+    is_scarce: bool,
     /// Whether anything but the network has troubled the run.
     is_hurt: bool,
     is_smooth: bool,
@@ -168,6 +174,7 @@ impl Gathering {
         let world = world::begin(seed, machines);
         world::sort();
         let (interfaces, is_hurt) = Interfaces::any(seed);
+        let is_scarce = Stream::new(seed, "memory").below(8) == 0;
         Self {
             sites,
             interfaces,
@@ -179,7 +186,8 @@ impl Gathering {
             is_done: false,
             is_promised: false,
             intact: 0,
-            is_hurt,
+            is_scarce,
+            is_hurt: is_hurt || is_scarce,
             is_smooth: trouble.is_smooth(),
             silent: Duration::ZERO,
             random,
@@ -200,12 +208,14 @@ impl Gathering {
         let (telling, size) = (self.telling.clone(), self.content.len() as u64);
         let begin = world::now() + PATIENCE * self.attempts;
         let interfaces = self.interfaces.clone();
+        let is_scarce = self.is_scarce && self.attempts < SCARCE;
+        let memory = if is_scarce { LITTLE } else { MEMORY };
         world::on(0, || {
             world::spawn(async move {
                 world::until(begin).await;
                 let any = SocketAddr::from(([0, 0, 0, 0], 0));
                 let of = |(remote, url)| SourceServer {
-                    endpoint: endpoint(client(), any, Accept::None),
+                    endpoint: endpoint(client(), any, Accept::None, memory),
                     remote,
                     url,
                 };
