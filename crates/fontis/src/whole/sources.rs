@@ -365,6 +365,8 @@ impl Gathering {
             let Some(site) = self.sites.iter().find(|site| site.address == *remote) else {
                 return Err(format!("nobody is at {remote}: {error}"));
             };
+            // A client without memory takes nothing for long.
+            let gives_up = site.honesty == Honesty::Failing || self.is_scarce;
             let is_just = if error.contains("sends other content than it has promised") {
                 site.honesty == Honesty::Liar
             } else if error.contains("another content than the other servers have") {
@@ -375,7 +377,7 @@ impl Gathering {
             } else {
                 !error.contains("broke the protocol")
                     && !error.contains("offers what")
-                    && (site.honesty == Honesty::Failing || !error.contains("gave the transfer up"))
+                    && (gives_up || !error.contains("gave the transfer up"))
             };
             if !is_just {
                 return Err(format!("{remote} is {:?}, and blamed: {error}", site.honesty));
