@@ -181,6 +181,36 @@ MISTAKES = [
         "(u64::from(block) * u64::from(shape.block_size), Vec::new());",
         "(u64::from(block.saturating_sub(1)) * u64::from(shape.block_size), Vec::new());",
     ),
+    Mistake(
+        "a wrong block of one of several servers is stored",
+        "transfer/sources.rs",
+        "            if !checked.map_err(|_| TransferError::Worker)? {",
+        "            if !checked.is_ok() {",
+    ),
+    Mistake(
+        "one of several servers may send wrong blocks for ever",
+        "transfer/sources.rs",
+        "                if rejected.insert(block) {\n                    coming.reject(block);",
+        "                if rejected.insert(block) || !rejected.is_empty() {\n                    coming.reject(block);",
+    ),
+    Mistake(
+        "several servers may have objects of one size",
+        "transfer/sources.rs",
+        "            if Hash::from(offer.root) == object.root\n                && offer.size",
+        "            if offer.size",
+    ),
+    Mistake(
+        "a transfer ends before its last block is stored",
+        "transfer/sources.rs",
+        "        lock(&self.told).0 == self.bytes",
+        "        self.is_complete()",
+    ),
+    Mistake(
+        "a mute server is waited for although another may be back",
+        "transfer/sources.rs",
+        "            let is_lost = self.is_lost.load(Ordering::Relaxed);",
+        "            let is_lost = false;",
+    ),
 ]
 
 
@@ -241,6 +271,7 @@ def main() -> None:
         try:
             seen = test("whole::storing", options.seeds)
             seen = seen or test("whole::transfers::whatever", options.seeds * COST)
+            seen = seen or test("whole::sources::whatever", options.seeds * COST)
         finally:
             path.write_text(before)
         found += bool(seen)

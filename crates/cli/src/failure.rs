@@ -58,6 +58,7 @@ impl From<fontis::transfer::TransferError> for Failure {
                 ..
             }
             | TransferError::NoRoom { .. }
+            | TransferError::Idle { .. }
             | TransferError::Alone
             | TransferError::Connect(ConnectError::NoAnswer(_))
             | TransferError::Resolve { .. } => Self::Away(error.to_string()),

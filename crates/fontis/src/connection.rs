@@ -220,8 +220,8 @@ impl Connection {
     }
 
     /// The same, with `expected` as what is expected so far; the connection ends when the peer
-    /// refuses a message, because somebody waits for its answer, and an initiator asks in silence
-    /// whether the peer is there.
+    /// refuses a message, because somebody waits for its answer, or an initiator has no memory for
+    /// what it expects; and an initiator asks in silence whether the peer is there.
     pub(crate) fn transfers_only(&self, expected: Option<Bytes>) {
         self.shared.handle.call(self.shared.id, move |slot, now| {
             if let Some(label) = expected {

@@ -149,11 +149,20 @@ impl Source {
     /// # Errors
     /// [`SourceError::Manifest`] if `name` is not a plain file name.
     pub fn memory(name: &str, bytes: Vec<u8>) -> Result<Self, SourceError> {
+        Self::memory_of(name, bytes, SystemTime::now())
+    }
+
+    /// The same, last changed at a time.
+    pub(crate) fn memory_of(
+        name: &str,
+        bytes: Vec<u8>,
+        modified: SystemTime,
+    ) -> Result<Self, SourceError> {
         let entry = Entry {
             path: String::new(),
             kind: EntryKind::file(bytes.len() as u64),
             mode: 0o644,
-            modified: stamp::to_modified(SystemTime::now()),
+            modified: stamp::to_modified(modified),
             extra: None,
         };
         let path = Path::new(name);

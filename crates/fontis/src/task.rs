@@ -4,15 +4,16 @@
 //! the crate's unit tests they ask first whether a simulated machine runs.
 
 #[cfg(test)]
-pub(crate) use crate::whole::task::{blocking, compute, sleep, spawn, thread, timeout};
+pub(crate) use crate::whole::task::{Tasks, blocking, compute, sleep, spawn, thread, timeout};
 #[cfg(not(test))]
-pub(crate) use system::{blocking, compute, sleep, spawn, thread, timeout};
+pub(crate) use system::{Tasks, blocking, compute, sleep, spawn, thread, timeout};
 
 /// The runtime's and the system's.
 pub(crate) mod system {
     use std::io;
 
     use tokio::runtime::Handle;
+    pub(crate) use tokio::task::JoinSet as Tasks;
     use tokio::task::{JoinHandle, spawn_blocking};
     pub(crate) use tokio::time::{sleep, timeout};
 

@@ -67,6 +67,24 @@ fn a_request_that_an_endpoint_has_no_memory_for_is_refused_and_its_sender_learns
 }
 
 #[test]
+fn who_has_asked_for_an_object_that_there_is_no_memory_for_is_told() {
+    let budget = Some(MemoryBudget::new(600_000));
+    let mut pair = connected(DfcpConfig { budget, ..DfcpConfig::default() });
+    pair.server().expect_object("asked for".into(), Kept::default());
+    let (now, shape) = (pair.now, ObjectShape::partition(1 << 20, 1192, Code::RaptorQ));
+    let channels = ["asked for", "another"].map(|label| {
+        let object = pair.client.send_object(now, shape, label.into(), SendOptions::default());
+        object.unwrap()
+    });
+    pair.run_for(Duration::from_secs(1));
+    let told = channels.map(|channel| {
+        let abandoned = DfcpEvent::Abandoned { channel, code: NO_ROOM };
+        pair.events_of(Side::Server).contains(&&abandoned)
+    });
+    assert_eq!(told, [true, false]);
+}
+
+#[test]
 fn an_object_that_nobody_asked_for_is_refused_and_its_sender_learns_why() {
     let shape = ObjectShape::partition(5000, 1192, Code::RaptorQ);
     let mut pair = Pair::connected();

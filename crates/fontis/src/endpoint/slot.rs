@@ -234,9 +234,11 @@ impl Slot {
             if let DfcpEvent::Abandoned { channel, code: code @ (NO_ROOM | TOO_LONG) } = event
                 && self.ends_on_refusal
                 && !self.router.is_subscribed(channel)
+                // What a responder cannot take is left to its sender, which learns why.
+                && (self.is_initiator() || !channel.is_multiple_of(2))
             {
                 let reason = if code == NO_ROOM { "no memory" } else { "too long" };
-                let reason = format!("a message was refused: {reason}");
+                let reason = format!("a message or object was refused: {reason}");
                 self.machine.close(now, CODE_REFUSED_MESSAGE, &reason);
             }
             match (&event, self.waiting.take()) {

@@ -52,7 +52,12 @@ impl Sockets {
     /// Opens a socket on an interface.
     pub(super) fn open(&mut self, registry: &Registry, on: &LocalInterface) -> io::Result<usize> {
         let address = SocketAddr::new(on.address, 0);
-        self.add(registry, Socket::bind_to_device(address, &on.name)?)
+        let socket = Socket::bind_to_device(address, &on.name)?;
+        #[cfg(test)]
+        if let Some(main) = self.get(MAIN) {
+            socket.follow(main);
+        }
+        self.add(registry, socket)
     }
 
     pub(super) fn close(&mut self, registry: &Registry, number: usize) {

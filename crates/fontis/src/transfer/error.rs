@@ -62,6 +62,12 @@ pub enum TransferError {
         /// The peer.
         remote: SocketAddr,
     },
+    /// The peer is there and sends nothing, while others that could have are lost.
+    #[error("{remote} sends nothing any more: what came is kept; try again")]
+    Idle {
+        /// The peer.
+        remote: SocketAddr,
+    },
     /// SCTP failed.
     #[error("SCTP with {remote} failed: {source}")]
     Sctp {

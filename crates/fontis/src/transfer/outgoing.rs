@@ -110,10 +110,20 @@ impl Outgoing {
         })
     }
 
+    /// The partition, which a known tree has chosen.
+    fn shape(&self) -> ObjectShape {
+        let size = self.source.size();
+        let block_size = match &self.tree {
+            Tree::Known(tree) => tree.block_size(),
+            Tree::Unknown(_) => block_size_for(size),
+        };
+        shape(size, block_size)
+    }
+
     /// Bytes of the blocks that the peer holds.
     pub(super) fn held_bytes(&self, held: &Held) -> u64 {
-        let size = self.source.size();
-        let block = u64::from(block_size_for(size));
+        let ObjectShape { size, block_size, .. } = self.shape();
+        let block = u64::from(block_size);
         let offset = |index: u32| (u64::from(index) * block).min(size);
         held.done().iter().map(|run| offset(run.end) - offset(run.start)).sum()
     }
@@ -157,12 +167,11 @@ impl Outgoing {
         let remote = connection.remote_addr();
         let mut done = self.held_bytes(&held);
         let mut told: Option<Instant> = None;
-        let size = self.source.size();
-        let shape = shape(size, block_size_for(size));
+        let shape = self.shape();
         let mut hashed = match &self.tree {
             Tree::Known(_) => None,
             Tree::Unknown(_) => Some(
-                HashTreeBuilder::new(size, shape.block_size)
+                HashTreeBuilder::new(shape.size, shape.block_size)
                     .map_err(|source| TransferError::Tree { remote, source })?,
             ),
         };

@@ -116,6 +116,17 @@ impl FileServer {
         Ok(Self::of(endpoint, Root::Object(object), secret))
     }
 
+    /// A server of this object alone, with a tree that need not be the object's own.
+    #[cfg(test)]
+    pub(crate) fn of_parts(
+        endpoint: Endpoint,
+        source: Source,
+        tree: Arc<crate::hash_tree::HashTree>,
+    ) -> Self {
+        let object = Outgoing { source: Arc::new(source), tree: Tree::Known(tree) };
+        Self::of(endpoint, Root::Object(object), None)
+    }
+
     fn of(endpoint: Endpoint, root: Root, secret: Option<Secret>) -> Self {
         let trees = HashCache::new(CACHED_TREES);
         let options = SourceOptions::default();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use blake3::Hash;
 use fontis_proto::dfcp::{DfcpStats, Kept, ObjectShape, SendOptions};
 use tokio::sync::{OnceCell, mpsc, watch};
-use tokio::task::JoinSet;
 
 use super::get::{answered, has_hidden_name};
 use super::incoming::Incoming;
@@ -46,7 +46,8 @@ pub struct SourceServer {
 ///
 /// A server that cannot be reached, has another content, ends the connection or sends a wrong block
 /// is dropped, and the others send what it would have sent; so is one that does not answer within
-/// `patience`. The transfer fails when none is left.
+/// `patience`, or sends nothing for so long when another was lost, which may be back in the next
+/// attempt. The transfer fails when none is left.
 /// The time of a server that is slow or dead is not waited for at the end.
 pub async fn get_from(
     servers: Vec<SourceServer>,
@@ -64,11 +65,12 @@ pub async fn get_from(
         patience,
         object: OnceCell::new(),
         alive: Mutex::new(count),
+        is_lost: AtomicBool::new(false),
         changed: watch::Sender::new(()),
         stats: Mutex::new(vec![DfcpStats::default(); count]),
         tell,
     });
-    let mut workers = JoinSet::new();
+    let mut workers = task::Tasks::new();
     for (number, server) in servers.into_iter().enumerate() {
         workers.spawn(Shared::work(shared.clone(), number, server));
     }
@@ -137,6 +139,8 @@ struct Shared {
     object: OnceCell<Object>,
     /// Workers that go on.
     alive: Mutex<usize>,
+    /// Whether the connection to a server has been lost.
+    is_lost: AtomicBool,
     /// Something has changed that idle workers should look at.
     changed: watch::Sender<()>,
     stats: Mutex<Vec<DfcpStats>>,
@@ -192,6 +196,9 @@ impl Shared {
         let remote = server.remote;
         let worked = shared.fetch(number, &server).await;
         *lock(&shared.alive) -= 1;
+        if matches!(worked, Err(TransferError::Lost { .. })) {
+            shared.is_lost.store(true, Ordering::Relaxed);
+        }
         if let Some(object) = shared.object.get() {
             object.plan().give_back(number);
         }
@@ -207,9 +214,22 @@ impl Shared {
         let connection = connection.map_err(|_| ConnectError::NoAnswer(*remote))??;
         connection.transfers_only(None);
         tell(Progress::Connected { remote: *remote });
+        tokio::select! {
+            biased;
+            fetched = self.fetch_over(number, &connection, url) => fetched,
+            () = self.is_idle(number, &connection) => Err(TransferError::Idle { remote: *remote }),
+        }
+    }
+
+    async fn fetch_over(
+        &self,
+        number: usize,
+        connection: &Connection,
+        url: &Url,
+    ) -> Result<(), TransferError> {
         let mut id = 0;
-        let mut announced = Some(ask(&connection, id, url).await?);
-        let object = self.object(&connection, url, announced.as_ref()).await?;
+        let mut announced = Some(ask(connection, id, url).await?);
+        let object = self.object(connection, url, announced.as_ref()).await?;
         let mut changed = self.changed.subscribe();
         let mut is_stuck = false;
         loop {
@@ -226,9 +246,9 @@ impl Shared {
             is_stuck = false;
             let answer = match announced.take() {
                 Some(answer) => answer,
-                None => ask(&connection, id, url).await?,
+                None => ask(connection, id, url).await?,
             };
-            check(&connection, &answer, object)?;
+            check(connection, &answer, object)?;
             let mut done = Vec::new();
             let mut next = 0;
             for block in blocks {
@@ -241,16 +261,32 @@ impl Shared {
             connection.expect_object(label(id), kept);
             connection
                 .send_message(encode(&Request::Begin { id, holding }), SendOptions::default());
-            let coming = connection.recv_object().await.ok_or_else(|| lost(&connection))?;
+            let coming = connection.recv_object().await.ok_or_else(|| lost(connection))?;
             if coming.label() != &label(id) || coming.shape() != object.shape {
-                return Err(other(&connection));
+                return Err(other(connection));
             }
-            self.receive(number, &connection, object, coming).await?;
-            self.count(number, &connection).await;
+            self.receive(number, connection, object, coming).await?;
+            self.count(number, connection).await;
             id += 1;
         }
-        close(&connection, CODE_COMPLETE).await;
+        close(connection, CODE_COMPLETE).await;
         Ok(())
+    }
+
+    /// Waits until nothing has come from anybody for long, and a server is lost that may be back in
+    /// another attempt. Without that there is no reason not to wait: a server may be hashing.
+    async fn is_idle(&self, number: usize, connection: &Connection) {
+        let mut before = None;
+        loop {
+            task::sleep(self.patience).await;
+            self.count(number, connection).await;
+            let is_lost = self.is_lost.load(Ordering::Relaxed);
+            let now = is_lost.then(|| self.all_stats().data_packets_received);
+            if now.is_some() && now == before {
+                return;
+            }
+            before = now;
+        }
     }
 
     /// The object as the first server describes it.

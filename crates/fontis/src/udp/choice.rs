@@ -80,6 +80,13 @@ impl Socket {
         }
     }
 
+    /// Lets what comes to a simulated socket wake the owner of another one, which owns both.
+    pub(crate) fn follow(&self, main: &Self) {
+        if let (Self::Simulated(socket), Self::Simulated(main)) = (self, main) {
+            socket.follow(main);
+        }
+    }
+
     /// The number of datagrams that one call may send.
     pub(crate) fn max_segments(&self) -> usize {
         match self {

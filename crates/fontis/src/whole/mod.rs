@@ -1,11 +1,14 @@
 //! The whole library in one thread, on simulated disks and networks, from one seed.
 //!
 //! Start here: [`disk`] is a disk that crashes, fills, fails and loses power; [`storing`] puts the
-//! code that stores an incoming object on it.
+//! code that stores an incoming object on it; [`transfers`] has servers, receivers and their peers;
+//! [`sources`] has one client of several servers.
 
 pub(crate) mod disk;
 pub(crate) mod keys;
 pub(crate) mod net;
+mod site;
+mod sources;
 mod storing;
 pub(crate) mod task;
 mod transfers;

@@ -35,6 +35,28 @@ pub(crate) struct Trouble {
     pub(crate) hostile: u64,
 }
 
+impl Trouble {
+    /// Some trouble, by chance.
+    pub(crate) fn any(random: &mut Stream) -> Self {
+        let mut of_thousand = |most| [0, 0, random.below(most)][random.below(3) as usize];
+        Self {
+            loss: of_thousand(200),
+            repeated: of_thousand(100),
+            changed: of_thousand(50),
+            hostile: of_thousand(300),
+            delay: Duration::from_micros(of_thousand(100_000)),
+            jitter: Duration::from_micros(of_thousand(30_000)),
+        }
+    }
+
+    /// Whether nothing is taken or changed. A delay that varies by much more than its least is
+    /// taken for a queue, and the rate for too high.
+    pub(crate) fn is_smooth(&self) -> bool {
+        self.jitter * 10 <= self.delay
+            && self.loss + self.repeated + self.changed + self.hostile == 0
+    }
+}
+
 struct Net {
     trouble: Trouble,
     random: Stream,
@@ -43,6 +65,10 @@ struct Net {
     mapped: BTreeMap<SocketAddr, SocketAddr>,
     /// No datagram arrives before this time.
     silent_until: Duration,
+    /// None that such an address sends or is to get, either.
+    cut_until: BTreeMap<IpAddr, Duration>,
+    /// What is added to the way from or to such an address.
+    detours: BTreeMap<IpAddr, Duration>,
     next_port: u16,
     /// What went by, for the hostile.
     recorded: Vec<(SocketAddr, SocketAddr, Vec<u8>)>,
@@ -54,6 +80,8 @@ struct State {
     waiting: VecDeque<(SocketAddr, Ecn, Vec<u8>)>,
     is_set: bool,
     waker: Option<Waker>,
+    /// The signal that its driver waits for, if that is another socket's.
+    main: Option<Signal>,
 }
 
 /// A socket of a simulated machine; it is gone when it is dropped.
@@ -85,6 +113,8 @@ pub(crate) fn begin(seed: u64, trouble: Trouble) {
         sockets: BTreeMap::new(),
         mapped: BTreeMap::new(),
         silent_until: Duration::ZERO,
+        cut_until: BTreeMap::new(),
+        detours: BTreeMap::new(),
         next_port: 40_000,
         recorded: Vec::new(),
         digest: blake3::Hasher::new(),
@@ -107,10 +137,22 @@ pub(crate) fn silence(time: Duration) {
     with(|net| net.silent_until = end);
 }
 
+/// The network carries nothing from or to `address` for some time.
+pub(crate) fn cut(address: IpAddr, time: Duration) {
+    let end = world::now() + time;
+    with(|net| net.cut_until.insert(address, end));
+}
+
+/// The way from or to `address` takes so much longer from now on.
+pub(crate) fn slow(address: IpAddr, time: Duration) {
+    with(|net| net.detours.insert(address, time));
+}
+
 /// Others see every machine but those at `fixed` at another port from now on.
-pub(crate) fn rebind(fixed: SocketAddr) {
+pub(crate) fn rebind(fixed: &[SocketAddr]) {
     with(|net| {
-        let moved: Vec<_> = net.sockets.keys().filter(|one| **one != fixed).copied().collect();
+        let moved: Vec<_> =
+            net.sockets.keys().filter(|one| !fixed.contains(one)).copied().collect();
         for address in moved {
             net.next_port += 1;
             net.mapped.insert(address, SocketAddr::new(address.ip(), net.next_port));
@@ -187,14 +229,18 @@ impl Net {
 
     fn deliver(&mut self, from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: Vec<u8>) {
         let jitter = self.random.below(self.trouble.jitter.as_micros() as u64 + 1);
-        let delay = self.trouble.delay + Duration::from_micros(jitter);
+        let detour = |address: SocketAddr| self.detours.get(&address.ip()).copied();
+        let detour = detour(from).unwrap_or_default() + detour(to).unwrap_or_default();
+        let delay = self.trouble.delay + Duration::from_micros(jitter) + detour;
         world::after(delay, move || arrive(from, to, ecn, bytes));
     }
 }
 
 fn arrive(from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: Vec<u8>) {
     let found = with(|net| {
-        if world::now() < net.silent_until {
+        let now = world::now();
+        let is_cut = |ip| net.cut_until.get(&ip).is_some_and(|end| now < *end);
+        if now < net.silent_until || is_cut(from.ip()) || is_cut(to.ip()) {
             return None;
         }
         let own = net.mapped.iter().find(|(_, seen)| **seen == to).map(|(own, _)| *own);
@@ -242,6 +288,11 @@ impl Socket {
         self.signal.clone()
     }
 
+    /// What comes wakes the driver that waits for `main`, too.
+    pub(crate) fn follow(&self, main: &Self) {
+        self.signal.state().main = Some(main.signal());
+    }
+
     pub(crate) fn receive(&self, batch: &mut Batch) -> bool {
         batch.clear();
         let mut state = self.signal.state();
@@ -279,6 +330,11 @@ impl Signal {
         state.is_set = true;
         if let Some(waker) = state.waker.take() {
             waker.wake();
+        }
+        let main = state.main.clone();
+        drop(state);
+        if let Some(main) = main {
+            main.set();
         }
     }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use super::world;
@@ -98,5 +98,79 @@ pub(crate) async fn timeout<F: Future>(time: Duration, work: F) -> Result<F::Out
         biased;
         done = work => Ok(done),
         () = end => Err(Unfinished),
+    }
+}
+
+/// Tasks that end when it is dropped, and whose results are waited for.
+pub(crate) enum Tasks<T> {
+    System(system::Tasks<T>),
+    Simulated(Together<T>),
+}
+
+/// Tasks of a simulated machine that end together.
+pub(crate) struct Together<T> {
+    left: usize,
+    stop: watch::Sender<()>,
+    tell: mpsc::UnboundedSender<Option<T>>,
+    told: mpsc::UnboundedReceiver<Option<T>>,
+}
+
+impl<T: Send + 'static> Tasks<T> {
+    pub(crate) fn new() -> Self {
+        if world::machine().is_none() {
+            return Self::System(system::Tasks::new());
+        }
+        let (tell, told) = mpsc::unbounded_channel();
+        Self::Simulated(Together { left: 0, stop: watch::Sender::new(()), tell, told })
+    }
+
+    pub(crate) fn spawn(&mut self, work: impl Future<Output = T> + Send + 'static) {
+        let tasks = match self {
+            Self::System(tasks) => return drop(tasks.spawn(work)),
+            Self::Simulated(tasks) => tasks,
+        };
+        tasks.left += 1;
+        let (mut stopped, tell) = (tasks.stop.subscribe(), tasks.tell.clone());
+        world::spawn(async move {
+            let result = tokio::select! {
+                biased;
+                _ = stopped.changed() => None,
+                result = work => Some(result),
+            };
+            // Who does not wait for it any more has stopped it.
+            let _ = tell.send(result);
+        });
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::System(tasks) => tasks.is_empty(),
+            Self::Simulated(tasks) => tasks.left == 0,
+        }
+    }
+
+    pub(crate) async fn join_next(&mut self) -> Option<Result<T, Unfinished>> {
+        match self {
+            Self::System(tasks) => {
+                tasks.join_next().await.map(|result| result.map_err(|_| Unfinished))
+            }
+            Self::Simulated(tasks) if tasks.left == 0 => None,
+            Self::Simulated(tasks) => {
+                let result = tasks.told.recv().await?;
+                tasks.left -= 1;
+                Some(result.ok_or(Unfinished))
+            }
+        }
+    }
+
+    /// Ends all, and waits until they have ended.
+    pub(crate) async fn shutdown(&mut self) {
+        match self {
+            Self::System(tasks) => tasks.shutdown().await,
+            Self::Simulated(tasks) => {
+                tasks.stop.send_replace(());
+                while self.join_next().await.is_some() {}
+            }
+        }
     }
 }

@@ -120,13 +120,22 @@ struct Run {
     _world: world::Running,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn endpoint(identity: &Identity, address: SocketAddr, accept: Accept) -> Endpoint {
     let config = EndpointConfig { accept, ..EndpointConfig::new(*identity.secret()) };
     Endpoint::bind(address, config).unwrap()
+}
+
+/// The bytes that an endpoint of a machine holds for its peers; time goes on meanwhile.
+pub(super) fn held(machine: usize, endpoint: Endpoint) -> Option<u64> {
+    let held = Arc::new(Mutex::new(None));
+    let told = held.clone();
+    world::on(machine, || world::spawn(async move { *lock(&told) = endpoint.held().await }));
+    world::run(Duration::from_secs(1), || lock(&held).is_some());
+    *lock(&held)
 }
 
 impl Run {
@@ -165,20 +174,8 @@ impl Run {
             }
         });
         let peers = peers.collect();
-        let mut of_thousand = |most| [0, 0, random.below(most)][random.below(3) as usize];
-        let trouble = Trouble {
-            loss: of_thousand(200),
-            repeated: of_thousand(100),
-            changed: of_thousand(50),
-            hostile: of_thousand(300),
-            delay: Duration::from_micros(of_thousand(100_000)),
-            jitter: Duration::from_micros(of_thousand(30_000)),
-        };
-        // A delay that varies by much more than its least is taken for a queue, and the rate for
-        // too high.
-        let is_even = trouble.jitter * 10 <= trouble.delay;
-        let is_smooth =
-            is_even && trouble.loss + trouble.repeated + trouble.changed + trouble.hostile == 0;
+        let trouble = Trouble::any(&mut random);
+        let is_smooth = trouble.is_smooth();
         let smooth_time = SMOOTH + 40 * (trouble.delay + trouble.jitter);
         net::begin(seed, trouble);
         note(|| format!("{direction:?}, {count} peers, {trouble:?}"));
@@ -395,7 +392,7 @@ impl Run {
         note(|| format!("kind {kind}"));
         match kind {
             0 => {
-                net::rebind(self.address);
+                net::rebind(&[self.address]);
                 return Ok(());
             }
             1 => {
@@ -484,11 +481,7 @@ impl Run {
 
     /// The bytes that the server's endpoint holds for its peers.
     fn held(&self) -> Option<u64> {
-        let (server, held) = (lock(&self.server).clone()?, Arc::new(Mutex::new(None)));
-        let told = held.clone();
-        world::on(0, || world::spawn(async move { *lock(&told) = server.held().await }));
-        world::run(Duration::from_secs(1), || lock(&held).is_some());
-        *lock(&held)
+        held(0, lock(&self.server).clone()?)
     }
 }
 

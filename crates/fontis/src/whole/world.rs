@@ -33,6 +33,8 @@ struct World {
     machines: Vec<Option<Disk>>,
     running: Option<usize>,
     random: Stream,
+    /// Whether the order in which tasks were woken decides nothing.
+    is_sorted: bool,
 }
 
 struct Task {
@@ -88,9 +90,16 @@ pub(crate) fn begin(seed: u64, machines: Vec<Option<Disk>>) -> Running {
         machines,
         running: None,
         random: Stream::new(seed, "world"),
+        is_sorted: false,
     };
     WORLD.set(Some(world));
     Running
+}
+
+/// From now on the order in which tasks were woken decides nothing: a watch channel wakes those who
+/// wait for it by a chance of its own.
+pub(crate) fn sort() {
+    with(|world| world.is_sorted = true);
 }
 
 /// The machine that runs.
@@ -233,6 +242,9 @@ impl World {
     /// A task that can go on, by chance.
     fn next_task(&mut self) -> Option<(u64, usize, Work)> {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.is_sorted {
+            ready.sort_unstable();
+        }
         while !ready.is_empty() {
             let at = self.random.below(ready.len() as u64) as usize;
             let id = ready.remove(at);

@@ -111,6 +111,11 @@ impl DfcpConnection {
         let fits = self.account.take(cost.unwrap_or_default()).err() != Some(Full::Refused);
         if !fits || self.recv.len() >= MAX_CHANNELS || self.control.len() >= MAX_CONTROL {
             self.refuse(now, open.channel, NO_ROOM);
+            if kept.is_some() {
+                // The application waits for it.
+                let channel = open.channel;
+                self.events.push_back(DfcpEvent::Abandoned { channel, code: NO_ROOM });
+            }
             return;
         }
         // The application's label must not keep the packet that it came in.
