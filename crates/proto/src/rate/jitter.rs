@@ -27,8 +27,11 @@ const LEAST: i64 = 4_000_000;
 const MOST: i64 = 250_000_000;
 /// Less makes no difference.
 const NEGLIGIBLE: Duration = Duration::from_micros(500);
-/// The seconds in which a half is forgotten.
-const MEMORY: f64 = 30.0;
+/// The seconds in which a half is forgotten: as many as it has been shown for, within these bounds.
+/// Hosts pause while a transfer begins, and a path is not to pay for that for minutes.
+const MEMORY: (f64, f64) = (0.5, 30.0);
+/// Of what it has been shown for, so much is forgotten of each second that does not show it.
+const FORGOTTEN: f64 = 0.1;
 
 /// By how much a path holds back some packets longer than others, other than by a queue.
 ///
@@ -48,6 +51,8 @@ pub(crate) struct Jitter {
     bunched: i64,
     since: Time,
     known: f64,
+    /// The seconds for which at least half of that has been shown.
+    shown_for: f64,
 }
 
 impl Jitter {
@@ -97,7 +102,11 @@ impl Jitter {
             let mut sorted: Vec<i64> = self.windows.iter().copied().collect();
             sorted.sort_unstable_by(|a, b| b.cmp(a));
             let shown = sorted[(sorted.len() / 4).max(1).min(sorted.len() - 1)] as f64;
-            let kept = self.known * libm::exp2(-passed.as_secs_f64() / MEMORY);
+            let passed = passed.as_secs_f64();
+            let is_shown = shown > 0.0 && shown >= self.known / 2.0;
+            let change = if is_shown { passed } else { -FORGOTTEN * passed };
+            self.shown_for = (self.shown_for + change).clamp(0.0, MEMORY.1);
+            let kept = self.known * libm::exp2(-passed / self.shown_for.max(MEMORY.0));
             self.known = shown.max(kept);
         }
     }
@@ -152,6 +161,27 @@ mod tests {
             number as i64 * 1_000_000 + phase.min(100 - phase) * 500_000
         });
         assert_eq!(delays, Duration::ZERO);
+    }
+
+    /// What is known when packets have come in bunches of ten for some milliseconds, and then as
+    /// they were sent, of one each millisecond.
+    fn known_after(bunched: u64, calm: u64) -> Duration {
+        let mut jitter = Jitter::default();
+        for number in 0..bunched + calm {
+            let sent = number as i64 * 1_000_000;
+            let comes = (number as i64 / 10 + 1) * 10_000_000;
+            let delay = if number < bunched { comes - sent } else { 0 };
+            jitter.observe(number, sent, delay);
+            jitter.end_window(Time::from_nanos(sent as u64), Duration::from_millis(20));
+        }
+        jitter.get()
+    }
+
+    #[test]
+    fn what_was_shown_for_a_moment_is_forgotten_soon_and_what_was_shown_for_long_is_not() {
+        assert!(close(known_after(300, 20), 18.0));
+        assert!(known_after(300, 3_000) < Duration::from_millis(1));
+        assert!(close(known_after(30_000, 10_000), 15.0));
     }
 
     #[test]
