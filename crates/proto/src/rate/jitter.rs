@@ -27,9 +27,10 @@ const LEAST: i64 = 4_000_000;
 const MOST: i64 = 250_000_000;
 /// Less makes no difference.
 const NEGLIGIBLE: Duration = Duration::from_micros(500);
-/// The seconds in which a half is forgotten: as many as it has been shown for, within these bounds.
-/// Hosts pause while a transfer begins, and a path is not to pay for that for minutes.
-const MEMORY: (f64, f64) = (0.5, 30.0);
+/// The seconds in which a half is forgotten: so many times as many as it has been shown for, within
+/// these bounds. Hosts pause while a transfer begins, and a path is not to pay for that for long.
+const LASTS: f64 = 5.0;
+const MEMORY: (f64, f64) = (1.0, 30.0);
 /// Of what it has been shown for, so much is forgotten of each second that does not show it.
 const FORGOTTEN: f64 = 0.1;
 
@@ -106,7 +107,8 @@ impl Jitter {
             let is_shown = shown > 0.0 && shown >= self.known / 2.0;
             let change = if is_shown { passed } else { -FORGOTTEN * passed };
             self.shown_for = (self.shown_for + change).clamp(0.0, MEMORY.1);
-            let kept = self.known * libm::exp2(-passed / self.shown_for.max(MEMORY.0));
+            let memory = (LASTS * self.shown_for).clamp(MEMORY.0, MEMORY.1);
+            let kept = self.known * libm::exp2(-passed / memory);
             self.known = shown.max(kept);
         }
     }
@@ -180,7 +182,7 @@ mod tests {
     #[test]
     fn what_was_shown_for_a_moment_is_forgotten_soon_and_what_was_shown_for_long_is_not() {
         assert!(close(known_after(300, 20), 18.0));
-        assert!(known_after(300, 3_000) < Duration::from_millis(1));
+        assert!(known_after(300, 10_000) < Duration::from_millis(2));
         assert!(close(known_after(30_000, 10_000), 15.0));
     }
 
