@@ -3,7 +3,6 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-PEERS := --manifest-path peers/Cargo.toml --target-dir target/peers
 FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp channels tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint cast group live swarm records
 
 export FILE FUZZ_SECONDS
@@ -75,27 +74,8 @@ fuzz: prerequisites ## Feed hostile input to every parser and state machine, FUZ
 miri: prerequisites ## Run the tests of the codes' kernels in Miri, which finds unsafe code that does what it must not
 	@scripts/miri.sh
 
-soak: prerequisites ## Run the random tests at full length: the whole library, with planted mistakes; transfers, connections, DCCP with Linux, a flood, scenarios, blocks, decodings; a failure names its seed
-	FONTIS_RUNS=400000 $(CARGO) test --release --locked -p fontis --lib -- --nocapture whole
-	python3 scripts/mutants.py
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-sim --test main -- --nocapture transfers scenario
-	FONTIS_RUNS=2000 $(CARGO) test --release --locked -p fontis-sim --test main safety -- --nocapture
-	FONTIS_RUNS=20000 $(CARGO) test --release --locked -p fontis-proto --test main tcp
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked -p fontis-proto --test main sctp::a
-	FONTIS_RUNS=1000 $(CARGO) test --release --locked -p fontis-cli --test transfer killed_again -- --nocapture
-	$(CARGO) test --release --locked -p fontis-cli --test transfer -- --ignored
-	FONTIS_HOSTILE=10000x10 $(CARGO) test --release --locked -p fontis-cli --test transfer hostile -- --nocapture
-	FONTIS_FLOOD=100000x10 $(CARGO) test --release --locked -p fontis --test flood -- --nocapture
-	FONTIS_RUNS=100000 $(CARGO) test --release --locked -p fontis-codes --test main failure_rate -- --nocapture
-	$(CARGO) build --release --locked --workspace --bin fontis --example echo
-	python3 -m venv target/aiortc && target/aiortc/bin/pip install --quiet aiortc==1.16.0
-	target/aiortc/bin/python scripts/channel_peers.py
-	$(CARGO) build --release --locked -p fontis --example dccp_peer --example sctp_many
-	python3 scripts/dccp_kernel.py
-	python3 scripts/sctp_kernel.py
-	$(CARGO) clippy --locked $(PEERS) --all-targets -- -D warnings
-	FONTIS_RUNS=10000 $(CARGO) test --release --locked $(PEERS) -- --nocapture block object flute
-	FONTIS_RUNS=100000 $(CARGO) test --release --locked $(PEERS) -- --nocapture failure_rate
+soak: prerequisites ## Run the random tests at full length, or SOAK_PART=100 for a hundredth of it; a failure names its seed
+	@scripts/soak.sh
 
 viewer: prerequisites ## Build the pages of fontis view, which the command takes in
 	@scripts/viewer.sh build

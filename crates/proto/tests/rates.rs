@@ -243,13 +243,13 @@ fn a_sender_that_has_nothing_to_send_for_a_moment_keeps_its_rate() {
 #[test]
 fn a_host_that_is_always_late_finds_its_rate_all_the_same() {
     // The last is the timer of Windows.
-    for (tick, size) in [(1, 40_000_000), (5, 40_000_000), (10, 40_000_000), (16, 10_000_000)] {
+    for tick in [1, 5, 10, 16] {
         let config = DfcpConfig { rate: RateKind::Auto, ..DfcpConfig::default() };
         let mut pair = Pair::new(config.clone(), config, millis(20), None);
         pair.tick = millis(tick);
         pair.run_for(millis(200));
-        pair.client.send_message(vec![1; size].into(), SendOptions::default());
-        pair.run_for(Duration::from_secs(4));
+        pair.client.send_message(vec![1; 40_000_000].into(), SendOptions::default());
+        pair.run_for(Duration::from_secs(1));
         let arrived = |event: &&DfcpEvent| matches!(event, DfcpEvent::Message { .. });
         let stats = pair.client.stats();
         assert!(pair.events_of(Side::Server).iter().any(arrived), "{tick} ms: {stats:?}");

@@ -126,6 +126,24 @@ fn what_is_nothing_known_is_refused() {
     assert_eq!(Format::of(b"PAR1\x15\x04"), None);
 }
 
+#[test]
+fn a_capture_without_times_is_refused_with_the_reason() {
+    let block = |kind: u32, body: &[u8]| {
+        let length = (body.len() as u32 + 12).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    let section = [0x1a2b_3c4d_u32.to_le_bytes(), [1, 0, 0, 0], [0xff; 4], [0xff; 4]].concat();
+    let capture = [
+        block(0x0a0d_0d0a, &section),
+        // Raw IP, of any length.
+        block(1, &[101, 0, 0, 0, 0, 0, 0, 0]),
+        block(3, &[&20u32.to_le_bytes()[..], &[0x45; 20]].concat()),
+    ];
+    let capture = std::io::Cursor::new(capture.concat());
+    let error = read(capture, "file", Detail::default()).unwrap_err();
+    assert!(error.to_string().contains("no times"), "{error}");
+}
+
 /// A frame of TCP as raw IPv4 in a record of pcap with nanoseconds.
 pub(crate) fn frame(nanos: u64, back: bool, seq: u32, ack: u32, len: u16, flags: u8) -> Vec<u8> {
     let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);

@@ -88,8 +88,8 @@ pub struct Pair {
     /// What the path carries from the client and from the server, with queues that never overflow;
     /// as much as is sent if none.
     pub bottleneck: Option<[Serializer; 2]>,
-    /// How often the hosts find time for their connections; zero is whenever they have something to
-    /// do.
+    /// How often timers of the hosts end; zero is whenever they are to. What arrives wakes a host at
+    /// once.
     pub tick: Duration,
     /// Whether packets after the first are asked for by `poll_again`.
     pub again: bool,
@@ -244,31 +244,42 @@ impl Pair {
     /// Lets virtual time pass.
     pub fn run_for(&mut self, span: Duration) {
         let until = self.now + span;
+        let mut awake = [Side::Client, Side::Server].to_vec();
         loop {
-            self.drain(Side::Client);
-            self.drain(Side::Server);
-            let timeouts = [
-                self.client.timeout().map(|(at, _)| at),
-                self.server.as_ref().and_then(DfcpConnection::timeout).map(|(at, _)| at),
-                self.flights.peek().map(|flight| flight.at),
-            ];
-            let next = timeouts.into_iter().flatten().min();
-            match next {
-                Some(at) if at <= until => {
-                    let tick = self.tick.as_nanos().max(1);
-                    let at = Time::from_nanos(at.as_nanos().next_multiple_of(tick));
-                    self.now = self.now.max(at);
-                }
-                _ => {
-                    self.now = until;
-                    return;
-                }
+            for side in awake.drain(..) {
+                self.drain(side);
             }
+            let woken = [
+                (Side::Client, self.client.timeout()),
+                (Side::Server, self.server.as_ref().and_then(DfcpConnection::timeout)),
+            ]
+            .map(|(side, timeout)| (side, timeout.map(|(at, _)| self.woken(at))));
+            let arrival = self.flights.peek().map(|flight| flight.at);
+            let Some(at) = woken.iter().filter_map(|(_, at)| *at).chain(arrival).min() else {
+                self.now = until;
+                return;
+            };
+            if at > until {
+                self.now = until;
+                return;
+            }
+            self.now = self.now.max(at);
+            let now = self.now;
+            let is_woken = |at: Option<Time>| at.is_some_and(|at| at <= now);
+            awake.extend(woken.iter().filter(|(_, at)| is_woken(*at)).map(|(side, _)| *side));
             while self.flights.peek().is_some_and(|flight| flight.at <= self.now) {
                 let Some(flight) = self.flights.pop() else { break };
+                if !awake.contains(&flight.to) {
+                    awake.push(flight.to);
+                }
                 self.arrive(flight);
             }
         }
+    }
+
+    /// When a host wakes that asked for this time.
+    fn woken(&self, at: Time) -> Time {
+        Time::from_nanos(at.as_nanos().next_multiple_of(self.tick.as_nanos().max(1)))
     }
 
     /// Events of one side.

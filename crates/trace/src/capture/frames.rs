@@ -18,6 +18,11 @@ pub enum CaptureError {
         "its link layer is of type {0}, which is not known here; Ethernet, raw IP, loopback and Linux's cooked captures are"
     )]
     Link(i32),
+    /// Its frames do not say when they were captured.
+    #[error(
+        "its frames have no times (simple packets of pcapng); tcpdump and dumpcap write captures that have them"
+    )]
+    Timeless,
     /// Its blocks make no sense from some place on.
     #[error("frame {0} and what follows cannot be read: the file is damaged there")]
     Damaged(u64),
@@ -42,7 +47,8 @@ pub(crate) struct Frames<'a> {
     pub(crate) is_cut: bool,
     /// It makes no sense from some frame on.
     pub(crate) damage: Option<CaptureError>,
-    unknown: Option<i32>,
+    /// Why the last frame was not read.
+    unread: Option<CaptureError>,
 }
 
 /// The largest block that is read: jumbo frames and super-packets fit, and a length that lies asks
@@ -64,7 +70,7 @@ impl<'a> Frames<'a> {
             number: 0,
             is_cut: false,
             damage: None,
-            unknown: None,
+            unread: None,
         })
     }
 
@@ -83,7 +89,7 @@ impl<'a> Frames<'a> {
                         &mut self.interfaces,
                         &mut self.legacy,
                         &mut self.number,
-                        &mut self.unknown,
+                        &mut self.unread,
                     );
                     (offset, found)
                 }
@@ -118,8 +124,8 @@ impl<'a> Frames<'a> {
                 return Ok(Some((self.number, at, seen)));
             }
         }
-        match self.unknown {
-            Some(link) => Err(CaptureError::Link(link)),
+        match self.unread.clone() {
+            Some(error) => Err(error),
             None => Ok(None),
         }
     }
@@ -139,7 +145,7 @@ fn take(
     interfaces: &mut Vec<(i32, u64, i64)>,
     legacy: &mut Option<(i32, u64)>,
     number: &mut u64,
-    unknown: &mut Option<i32>,
+    unread: &mut Option<CaptureError>,
 ) -> Option<(u64, IpPacket)> {
     let (link, at, data) = match block {
         PcapBlockOwned::LegacyHeader(header) => {
@@ -175,19 +181,18 @@ fn take(
             let captured = (frame.caplen as usize).min(frame.data.len());
             (link, at, &frame.data[..captured])
         }
-        PcapBlockOwned::NG(Block::SimplePacket(frame)) => {
+        PcapBlockOwned::NG(Block::SimplePacket(_)) => {
             *number += 1;
-            let (link, ..) = *interfaces.first()?;
-            // It has no time.
-            (link, 0, frame.data)
+            *unread = Some(CaptureError::Timeless);
+            return None;
         }
         PcapBlockOwned::NG(_) => return None,
     };
     if !wire::KNOWN_LINKS.contains(&link) {
-        *unknown = Some(link);
+        *unread = Some(CaptureError::Link(link));
         return None;
     }
-    *unknown = None;
+    *unread = None;
     Some((at, wire::read(link, data)?))
 }
 
