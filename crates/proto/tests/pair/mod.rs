@@ -88,8 +88,8 @@ pub struct Pair {
     /// What the path carries from the client and from the server, with queues that never overflow;
     /// as much as is sent if none.
     pub bottleneck: Option<[Serializer; 2]>,
-    /// How often timers of the hosts end; zero is whenever they are to. What arrives wakes a host at
-    /// once.
+    /// How often timers of the hosts end; zero is whenever they are to. What arrives wakes a host
+    /// at once.
     pub tick: Duration,
     /// Whether packets after the first are asked for by `poll_again`.
     pub again: bool,
