@@ -104,8 +104,7 @@ impl Connection {
         self.shared.peer
     }
 
-    /// Sends a message. It is delivered whole or not at all; `options` say when and whether in
-    /// order.
+    /// Sends a message, delivered whole or not at all; `options` say when and whether in order.
     pub fn send_message(&self, data: impl Into<Bytes>, options: SendOptions) {
         let data = data.into();
         self.shared.handle.call(self.shared.id, move |slot, _| {
@@ -219,9 +218,9 @@ impl Connection {
         self.shared.handle.call(self.shared.id, |slot, now| slot.machine.refuse_unasked(now));
     }
 
-    /// The same, with `expected` as what is expected so far; the connection ends when the peer
-    /// refuses a message, because somebody waits for its answer, or an initiator has no memory for
-    /// what it expects; and an initiator asks in silence whether the peer is there.
+    /// The same, with `expected` as what is expected so far. The connection ends when the peer
+    /// refuses a message, or an initiator has no memory for what it expects: somebody waits. An
+    /// initiator asks in silence whether the peer is there.
     pub(crate) fn transfers_only(&self, expected: Option<Bytes>) {
         self.shared.handle.call(self.shared.id, move |slot, now| {
             if let Some(label) = expected {
@@ -233,6 +232,11 @@ impl Connection {
                 slot.machine.await_peer();
             }
         });
+    }
+
+    /// Hands out whole blocks alone: no task wakes for a part of one.
+    pub(crate) fn skip_checkpoints(&self) {
+        self.shared.handle.call(self.shared.id, |slot, _| slot.machine.skip_checkpoints());
     }
 
     /// Leave to have a thread that reads the blocks of one transfer, as long as the permit lives;

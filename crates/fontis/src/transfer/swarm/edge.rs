@@ -71,6 +71,7 @@ impl Swarm {
             old.close(0, "there is another connection");
         }
         connection.stay();
+        connection.skip_checkpoints();
         send(hello.into_iter().map(|letter| (connection.clone(), letter)).collect());
         self.tell(SwarmEvent::Met(remote));
         self.introduce(id, &connection);

@@ -190,6 +190,11 @@ impl DfcpConnection {
         self.expected.insert(label, kept);
     }
 
+    /// Hands out whole blocks alone from now on, no [checkpoints](super::super::Checkpoint).
+    pub fn skip_checkpoints(&mut self) {
+        self.config.checkpoint = None;
+    }
+
     /// Supplies a block that was asked for; false if its length is not the block's.
     pub fn supply_block(&mut self, channel: ChannelId, block: u32, data: Bytes) -> bool {
         self.send.get_mut(channel).is_none_or(|channel| channel.supply(block, data))
