@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 CARGO ?= cargo
 FUZZ_SECONDS ?= 60
-FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp channels tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint cast group live swarm records
+FUZZ_TARGETS := frames hello notation block_decoder large_decoder raptorq_object encoding_plan window_decoder connection peer published dccp sctp channels tcp flute scenario trace datagram syn token message manifest name tree journal url control sink endpoint cast group live swarm records sip
 
 export FILE FUZZ_SECONDS
 

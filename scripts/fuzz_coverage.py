@@ -64,6 +64,8 @@ READERS = {
     "crates/fontis/src/transfer/cast/content.rs": "",
     "crates/proto/src/dccp/wire.rs": "header_len encode encode_header",
     "crates/proto/src/dccp/option.rs": "encode encoded_len encode_one shortest three",
+    "crates/call/src/phone/message.rs": "respond seen_from request line end",
+    "crates/call/src/phone/description.rs": "answer offer format_of line refused bare write payload_type",
     "crates/proto/src/tcp/wire.rs": "",
     "crates/proto/src/sctp/wire/read.rs": "",
     "crates/proto/src/published/header.rs": "",

@@ -22,6 +22,7 @@ mod phone;
 mod plain;
 mod playout;
 pub mod quality;
+pub mod readers;
 mod refusal;
 mod repair;
 mod rtcp;

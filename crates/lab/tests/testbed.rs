@@ -233,7 +233,11 @@ fn nothing_wrong_arrives_through_loss_reordering_copies_marks_and_flipped_bits()
         loss: Loss::Bernoulli(Probability::new(0.001)),
         corrupt: one,
         duplicate: one,
-        reorder: Reorder { probability: one, by: fontis_base::Duration::from_millis(2) },
+        reorder: Reorder {
+            probability: one,
+            by: fontis_base::Duration::from_millis(2),
+            ..Reorder::default()
+        },
         ..link()
     };
     transfer(&config(links(), links()), 2);

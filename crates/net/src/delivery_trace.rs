@@ -20,6 +20,10 @@ pub struct DeliveryTrace {
 
 /// Bytes that an opportunity carries.
 const ROOM: u32 = 1500;
+/// The most opportunities of a frame.
+const MOST_IN_FRAME: f64 = 1e6;
+/// How many opportunities a trace of frames has at least.
+const ENOUGH: f64 = 1e3;
 const MILLISECOND: u64 = 1_000_000;
 /// Later ones cannot be told in nanoseconds, nor does anybody record for so many years.
 const LAST: u64 = u64::MAX / MILLISECOND / 1000;
@@ -39,6 +43,31 @@ impl DeliveryTrace {
             Some(last) if *last > LAST => Err((opportunities.len(), "is too late")),
             Some(_) => Ok(Self { opportunities: opportunities.into() }),
         }
+    }
+
+    /// The trace of a line that sends in bursts, as the slots of TDMA make it: at the end of each
+    /// `frame`, which has whole milliseconds, what `rate` allows in it. An error says what cannot
+    /// be.
+    pub fn in_frames(rate: Rate, frame: Duration) -> Result<Self, &'static str> {
+        let millis = frame.as_nanos() / MILLISECOND;
+        if millis == 0 || !frame.as_nanos().is_multiple_of(MILLISECOND) {
+            return Err("a frame must have whole milliseconds");
+        }
+        let bytes = rate.as_bps() as f64 / 8e3 * millis as f64;
+        let each = bytes / f64::from(ROOM);
+        if each > MOST_IN_FRAME {
+            return Err("a frame has room for more than a million packets");
+        }
+        if each * MOST_IN_FRAME < ENOUGH {
+            return Err("a frame has room for nothing");
+        }
+        // So many that what does not fill an opportunity is less than a thousandth.
+        let frames = (ENOUGH / each).max(1.0) as u64;
+        let until = |count: u64| (each * count as f64) as u64;
+        let burst =
+            |count: u64| (until(count)..until(count + 1)).map(move |_| (count + 1) * millis);
+        let trace = Self::new((0..frames).flat_map(burst).collect());
+        trace.map_err(|_| "a frame has room for nothing")
     }
 
     /// The opportunities, in milliseconds.
@@ -248,6 +277,21 @@ mod tests {
         assert!(error("0\n").contains("takes no time"));
         assert!(error("99999999999999999999").contains("milliseconds"));
         assert!(error("9999999999999999999").contains("too late"));
+    }
+
+    #[test]
+    fn a_line_with_frames_sends_what_its_rate_allows_once_in_each() {
+        let millis = Duration::from_millis;
+        let trace = DeliveryTrace::in_frames(Rate::from_bps(1_000_000), millis(36));
+        let trace = trace.expect("three packets in a frame");
+        assert_eq!(trace.opportunities()[..7], [36, 36, 36, 72, 72, 72, 108]);
+        assert_eq!(trace.mean_rate(), Rate::from_bps(1_000_000));
+        let odd = DeliveryTrace::in_frames(Rate::from_bps(492_000), millis(7)).expect("a trace");
+        assert!(odd.mean_rate().as_bps().abs_diff(492_000) < 1000, "{}", odd.mean_rate());
+        for (bps, frame) in [(0, millis(10)), (1_000_000, Duration::from_micros(1500))] {
+            assert!(DeliveryTrace::in_frames(Rate::from_bps(bps), frame).is_err());
+        }
+        assert!(DeliveryTrace::in_frames(Rate::MAX, millis(1000)).is_err());
     }
 
     #[test]

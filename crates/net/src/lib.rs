@@ -52,6 +52,6 @@ pub use queue::{
     ClassWeights, CoDel, Drr, Fifo, FlowFacts, FqCoDel, Limit, Priority, Quanta, Queue, QueueKind,
     QueueOptions, RadioCell, Ranked, Red, TwoClass, Wfq,
 };
-pub use reorder::Reorder;
+pub use reorder::{HoldTimes, Reorder};
 pub use schedule::{RateChange, Schedule};
 pub use stats::{Count, DropCounts, LinkStats};

@@ -429,7 +429,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
         let due = sent + faults.travel(sent, &mut packet) + jitter;
         if faults.reorder_stream.chance(faults.reorder.probability) {
             faults.reordered += 1;
-            self.flight.push_held_back(due, faults.reorder.by, packet);
+            let by = faults.reorder.next(&mut faults.reorder_stream);
+            self.flight.push_held_back(due, by, packet);
         } else {
             self.flight.push(due, packet);
         }

@@ -82,7 +82,7 @@ prop_compose! {
             duplicate,
             corrupt,
             jitter,
-            reorder: Reorder { probability: reordered, by },
+            reorder: Reorder { probability: reordered, by, ..Reorder::default() },
             policer: policer.map(|(rate, burst)| Policer { rate, burst: Size::from_bytes(burst) }),
         }
     }

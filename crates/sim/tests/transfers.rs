@@ -66,6 +66,7 @@ fn case(seed: u64) -> Case {
         reorder: Reorder {
             probability: Probability::new(sometimes(0.3, 0.05)),
             by: rtt.mul_ratio(sometimes(1.0, 300.0) as u64, 1000),
+            ..Reorder::default()
         },
         ..LinkConfig::default()
     };

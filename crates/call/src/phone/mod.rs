@@ -18,7 +18,8 @@ use fontis_base::Time;
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
-use self::agent::{SipAgent, VoiceEnd, is_near};
+pub(crate) use self::agent::SipAgent;
+use self::agent::{VoiceEnd, is_near};
 use crate::codec::VoiceCodec;
 use crate::foreign::{Inlet, Outlet};
 use crate::rtp::RtpFrame;

@@ -3,7 +3,8 @@
 use fontis_base::{Duration, Rate, Time};
 use fontis_proto::rate::reorder::{ReorderBuffer, ReorderMode};
 use fontis_proto::rate::tfrc::{
-    FeedbackCount, LossHistory, LossInterval, SlowStart, TfrcConfig, TfrcRules, throughput,
+    FeedbackCount, InitialRate, LossHistory, LossInterval, SlowStart, TfrcConfig, TfrcRules,
+    throughput,
 };
 
 /// The value of a formula; `None` if there is none of this name and number of arguments. Sizes are
@@ -22,7 +23,7 @@ pub(super) fn formula(name: &str, numbers: &[f64]) -> Option<f64> {
         ("first_4n", [size]) => of(SlowStart::Equivalent).first_rate(*size),
         // Packets in a round trip: after the first report, and after a pause.
         ("first_packets_3448", [size]) => {
-            let config = TfrcConfig { initial_window: false, ..under(TfrcRules::Rfc3448) };
+            let config = TfrcConfig { initial: InitialRate::Packet, ..under(TfrcRules::Rfc3448) };
             config.initial_rate(*size, 1.0) / size
         }
         ("first_packets_5348", [size]) => under(TfrcRules::Rfc5348).initial_rate(*size, 1.0) / size,

@@ -16,7 +16,7 @@ const RECEIVED: u8 = 0;
 const MARKED: u8 = 1;
 const MISSING: u8 = 3;
 /// The most packets that one byte covers.
-const LONGEST_RUN: u8 = 64;
+const LONGEST_RUN: usize = 64;
 /// The most bytes of an option.
 const LONGEST: usize = 253;
 /// The most packets that a receiver remembers.
@@ -26,8 +26,10 @@ const MOST: usize = 1 << 14;
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckVector {
     newest: DccpSeq,
-    /// States from the newest packet down.
-    states: VecDeque<u8>,
+    /// Runs of equal states and how many packets each has, from the newest packet down.
+    states: VecDeque<(u8, usize)>,
+    /// How many packets they have in all.
+    len: usize,
     /// What recent acknowledgements covered: own number, the newest packet then.
     sent: VecDeque<(DccpSeq, DccpSeq)>,
 }
@@ -38,22 +40,62 @@ impl AckVector {
         let state = if is_marked { MARKED } else { RECEIVED };
         if self.states.is_empty() {
             self.newest = seq;
-            self.states.push_front(state);
+            self.push(state, 1);
             return;
         }
         let ahead = seq.offset_from(self.newest);
         if ahead > 0 {
             // More than is remembered is forgotten.
-            for _ in 1..ahead.min(MOST as i64) {
-                self.states.push_front(MISSING);
-            }
-            self.states.push_front(state);
-            self.states.truncate(MOST);
+            self.push(MISSING, ahead.min(MOST as i64) as usize - 1);
+            self.push(state, 1);
+            self.truncate(MOST);
             self.newest = seq;
-        } else if let Some(old) = self.states.get_mut(ahead.unsigned_abs() as usize)
-            && *old == MISSING
+        } else {
+            self.fill(ahead.unsigned_abs() as usize, state);
+        }
+    }
+
+    /// Adds so many newest packets of a state.
+    fn push(&mut self, state: u8, count: usize) {
+        self.len += count;
+        match self.states.front_mut() {
+            _ if count == 0 => {}
+            Some((newest, run)) if *newest == state => *run += count,
+            _ => self.states.push_front((state, count)),
+        }
+    }
+
+    /// Forgets all but the newest packets.
+    fn truncate(&mut self, most: usize) {
+        while self.len > most
+            && let Some((_, run)) = self.states.back_mut()
         {
-            *old = state;
+            let surplus = self.len - most;
+            if *run > surplus {
+                *run -= surplus;
+                self.len = most;
+            } else {
+                self.len -= *run;
+                self.states.pop_back();
+            }
+        }
+    }
+
+    /// Gives a packet a state, counted from the newest down, if it is missing.
+    fn fill(&mut self, below: usize, state: u8) {
+        let mut end = 0;
+        let found = self.states.iter().position(|(_, run)| {
+            end += run;
+            end > below
+        });
+        let Some(place) = found.filter(|place| self.states[*place].0 == MISSING) else { return };
+        let (after, before) = (end - below - 1, below + self.states[place].1 - end);
+        self.states[place] = (state, 1);
+        if after > 0 {
+            self.states.insert(place + 1, (MISSING, after));
+        }
+        if before > 0 {
+            self.states.insert(place, (MISSING, before));
         }
     }
 
@@ -65,14 +107,19 @@ impl AckVector {
             self.sent.pop_front();
         }
         let mut runs: Vec<u8> = Vec::new();
-        for state in &self.states {
-            let grows = |last: &&mut u8| **last >> 6 == *state && **last & 63 < LONGEST_RUN - 1;
-            if let Some(last) = runs.last_mut().filter(grows) {
-                *last += 1;
-            } else if runs.len() < LONGEST {
-                runs.push(state << 6);
-            } else {
-                break;
+        let mut states = self.states.iter().copied().peekable();
+        while let Some((state, mut left)) = states.next() {
+            // Packets that came out of order are runs of their own.
+            while let Some((_, more)) = states.next_if(|(next, _)| *next == state) {
+                left += more;
+            }
+            while left > 0 {
+                if runs.len() == LONGEST {
+                    return runs;
+                }
+                let run = left.min(LONGEST_RUN);
+                runs.push(state << 6 | (run - 1) as u8);
+                left -= run;
             }
         }
         runs
@@ -90,7 +137,7 @@ impl AckVector {
         let (_, covered) = self.sent[place];
         self.sent.drain(..=place);
         let kept = self.newest.offset_from(covered).max(0) as usize + 1;
-        self.states.truncate(kept);
+        self.truncate(kept);
     }
 }
 
@@ -134,18 +181,38 @@ mod tests {
         assert_eq!(vector.runs(DccpSeq::new(8)), [3]);
     }
 
+    #[test]
+    fn a_window_of_any_length_is_few_runs() {
+        let mut vector = AckVector::default();
+        (0..16_000).for_each(|seq| vector.receive(DccpSeq::new(seq), false));
+        vector.receive(DccpSeq::new(16_009), false);
+        vector.receive(DccpSeq::new(16_004), true);
+        let (states, len) = (vector.states.len(), vector.len);
+        assert_eq!((states, len), (5, 16_010));
+        assert_eq!(vector.runs(DccpSeq::new(1))[..5], [0, 0xc3, 0x40, 0xc3, 63]);
+        vector.receive(DccpSeq::new(1 << 40), false);
+        assert_eq!((vector.states.len(), vector.len), (2, MOST));
+    }
+
     proptest! {
         #[test]
         fn a_sender_reads_what_the_receiver_saw(
-            steps in prop::collection::vec((1i64..5, any::<bool>()), 1..60)
+            steps in prop::collection::vec((-9i64..12, any::<bool>()), 1..90)
         ) {
             let mut vector = AckVector::default();
             let mut came = std::collections::BTreeMap::new();
-            let mut seq = DccpSeq::new(0xffff_ffff_fff0);
+            let first = DccpSeq::new(0xffff_ffff_fff0);
+            vector.receive(first, false);
+            came.insert(first.get(), false);
             for (step, is_marked) in steps {
-                seq = seq.plus(step as u64);
+                let newest = vector.newest();
+                let seq = match step {
+                    0.. => newest.plus(step as u64),
+                    _ => newest.minus(step.unsigned_abs()).latest(first),
+                };
                 vector.receive(seq, is_marked);
-                came.insert(seq.get(), is_marked);
+                // The first word about a packet stays.
+                came.entry(seq.get()).or_insert(is_marked);
             }
             let runs = vector.runs(DccpSeq::new(0));
             let mut seen = 0;

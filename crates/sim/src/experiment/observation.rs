@@ -344,6 +344,10 @@ impl Observation {
                 self.put(metric, name, delay);
             }
         }
+        if let Some([mean, most]) = messages.jitter() {
+            self.put("message_jitter", name, mean);
+            self.put("message_jitter_max", name, most);
+        }
     }
 
     fn put_events(&mut self, name: &str, milestones: Milestones) {

@@ -241,6 +241,13 @@ const METRICS: &[(&str, &str, &str, &str)] = &[
     ("message_delay", "ms", "flow", "median delay of the messages that arrived"),
     ("message_delay_p95", "ms", "flow", "95th percentile of the same"),
     ("message_delay_p99", "ms", "flow", "99th percentile of the same"),
+    (
+        "message_jitter",
+        "ms",
+        "flow",
+        "mean difference of the gaps before two successive messages, as they arrive",
+    ),
+    ("message_jitter_max", "ms", "flow", "the greatest such difference"),
     ("utilisation", "", "bottleneck", "bits that crossed the link relative to what it could carry"),
     ("occupancy", "", "bottleneck", "time average of the queue relative to the buffer"),
     ("mean_queue", "packets", "bottleneck", "time average of the queue"),

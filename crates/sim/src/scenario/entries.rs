@@ -40,7 +40,7 @@ pub(super) fn set(
 /// The text of a setting, or of its key's default.
 pub(super) fn text(settings: &Settings, catalogue: &Catalogue, path: &str) -> String {
     let default = || catalogue.find(path).map_or("", |key| key.default).to_owned();
-    settings.keys.get(path).map_or_else(default, Setting::text)
+    settings.single(path).map_or_else(default, |setting| setting.text())
 }
 
 /// The number of a setting, or of its key's default.

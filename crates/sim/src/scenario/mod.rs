@@ -10,6 +10,7 @@ mod entries;
 mod files;
 mod keys;
 pub mod language;
+mod network;
 mod reference;
 mod swarm;
 mod toml_text;

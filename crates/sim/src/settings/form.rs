@@ -199,7 +199,9 @@ impl Form {
             Self::Changes => "a list of TIME:VALUE".to_owned(),
             Self::Outage => "AT:FOR or AT:FOR:EVERY, as in \"10s:2s:30s\"".to_owned(),
             Self::Policer => "RATE or RATE:BURST, as in \"10mbit:50kB\"".to_owned(),
-            Self::Reorder => "P or P:BY, as in \"1%:10ms\"".to_owned(),
+            Self::Reorder => {
+                "P, P:BY, P:BY:SPREAD or P:BY:exponential, as in \"1%:10ms\"".to_owned()
+            }
             Self::Trace => "a file, or cellular:MEAN,VARIATION,LENGTH[,SEED]".to_owned(),
         }
     }

@@ -3,6 +3,7 @@
 pub mod catalogue;
 pub mod error;
 pub mod form;
+pub(crate) mod profile;
 pub mod reader;
 pub(crate) mod suggestion;
 
@@ -30,6 +31,15 @@ pub struct Settings {
 pub type SettingsEntry = BTreeMap<String, Setting>;
 
 impl Settings {
+    /// The setting of a single table's key: the scenario's own, or its profile's.
+    pub(crate) fn single(&self, path: &str) -> Option<Setting> {
+        let profile = || {
+            let name = self.keys.get("topology.profile")?.text();
+            profile::value(&name, path).map(|value| Setting::One(value.to_owned()))
+        };
+        self.keys.get(path).cloned().or_else(profile)
+    }
+
     /// The entries of a table that a scenario may have several of; `None` for another table.
     pub fn entries(&self, table: &str) -> Option<&Vec<SettingsEntry>> {
         Some(match table {

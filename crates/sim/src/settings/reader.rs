@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
             let key = key.or_else(|| (table == "flow").then_some(path))?;
             entry.get(key).cloned()
         };
-        own().or_else(|| self.settings.keys.get(path).cloned())
+        own().or_else(|| self.settings.single(path))
     }
 
     /// Whether the scenario sets a key.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use fontis_base::{Duration, Rate, Time};
 
-use super::dropped::{CORRUPT, RECEIVE_BUFFER, drops, is_slow};
+use super::dropped::{CORRUPT, Corruption, RECEIVE_BUFFER, drops, is_slow};
 use super::path::{DccpPath, Incoming};
 use crate::dccp::config::DccpConfig;
 use crate::dccp::number::DccpSeq;
@@ -30,8 +30,11 @@ pub(crate) struct RateSender {
     /// The window counter, and when it last changed (RFC 4342 section 8.1).
     counter: u8,
     counter_at: Option<Time>,
+    /// The first packet that was sent.
+    first: Option<DccpSeq>,
     /// The newest packet that a report covered.
     covered: Option<DccpSeq>,
+    corruption: Corruption,
     /// Data packets in the open interval of the last report.
     open: u32,
     lost: u64,
@@ -57,7 +60,9 @@ impl RateSender {
             has_sent_data: false,
             counter: 0,
             counter_at: None,
+            first: None,
             covered: None,
+            corruption: Corruption::default(),
             open: 0,
             lost: 0,
             size: config.packet_size,
@@ -89,6 +94,7 @@ impl RateSender {
                 options.push(DccpOption::RttEstimate(u32::try_from(rtt).unwrap_or(u32::MAX)));
             }
         }
+        self.first.get_or_insert(seq);
         self.sent.push_back(Departure { seq, at: now, counter: self.counter });
         if self.sent.len() > MOST_SENT {
             self.sent.pop_front();
@@ -131,6 +137,7 @@ impl RateSender {
         }
         let Departure { at, counter, .. } = self.sent[place];
         let received = self.follow_troubles(f64::from(received), ack, options);
+        let is_corrupt = self.note_corruption(now, ack, options);
         self.covered = Some(ack);
         // The newest stays: the next report may be of the same packet.
         self.sent.drain(..place);
@@ -140,7 +147,9 @@ impl RateSender {
             self.counter_at = Some(now);
         }
         let (loss, open) = self.loss(options);
-        let is_new_event = loss > 0.0 && open.is_some_and(|open| open < self.open);
+        let is_lost = loss > 0.0 && open.is_some_and(|open| open < self.open);
+        let is_new_event = is_lost || is_corrupt;
+        let loss = (loss + self.corruption.event_rate(ack)).min(1.0);
         if let Some(open) = open {
             self.open = open;
         }
@@ -150,6 +159,19 @@ impl RateSender {
             now,
             &TfrcReport { sent: at, rtt: now.since(at) - elapsed, received, loss, is_new_event },
         );
+    }
+
+    /// Notes the corrupt packets that a report is the first to tell of: whether they begin an
+    /// event.
+    fn note_corruption(&mut self, now: Time, ack: DccpSeq, options: &[DccpOption]) -> bool {
+        let covered = self.covered;
+        let is_new = |seq: DccpSeq| covered.is_none_or(|covered| seq.is_after(covered));
+        let corrupt = drops(ack, options).filter(|(seq, code)| is_new(*seq) && *code >= CORRUPT);
+        let (Some(newest), Some(first)) = (corrupt.map(|(seq, _)| seq).next(), self.first) else {
+            return false;
+        };
+        let rtt = self.tfrc.rtt().unwrap_or(Duration::ZERO);
+        self.corruption.note(now, newest, first, rtt)
     }
 
     /// The receive rate that counts if the other end's application could not follow: twice of it is
@@ -363,11 +385,23 @@ mod tests {
         let rate = |options: &[DccpOption]| reported(20, options).path().rate.as_bps() as f64;
         let free = rate(&[]);
         let slow = rate(&[DccpOption::SlowReceiver]);
-        // Three packets that the receive buffer dropped, or that were corrupt.
+        // Three packets that the receive buffer dropped.
         let full = rate(&[DccpOption::DataDropped(vec![0xa2])]);
-        let corrupt = rate(&[DccpOption::DataDropped(vec![0xb2])]);
-        let rates = [free, slow, full, corrupt];
-        assert!(slow < 0.6 * free && full < slow && corrupt == free, "{rates:?}");
+        let rates = [free, slow, full];
+        assert!(slow < 0.6 * free && full < slow, "{rates:?}");
+    }
+
+    #[test]
+    fn corrupt_packets_count_as_marked() {
+        // One that an earlier report covered, or the newest of each of the last five reports.
+        let one = reported(20, &[DccpOption::DataDropped(vec![0x03, 0xb0])]);
+        let all = reported(20, &[DccpOption::DataDropped(vec![0xb0])]);
+        let reserved = reported(20, &[DccpOption::DataDropped(vec![0xd0])]);
+        let losses = [&one, &all, &reserved].map(|sender| sender.tfrc.loss_event_rate());
+        assert_eq!(losses[0], 0.0, "what was reported before is not new");
+        assert!((0.04..0.4).contains(&losses[1]) && losses[1] == losses[2], "{losses:?}");
+        assert!(all.path().rate < reported(20, &[]).path().rate);
+        assert!(all.path().lost >= 1);
     }
 
     #[test]

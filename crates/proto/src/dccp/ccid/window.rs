@@ -138,7 +138,9 @@ impl WindowSender {
         let (mut came, mut marked, mut sample) = (0, None, None);
         for option in options {
             let DccpOption::AckVector { runs, .. } = option else { continue };
-            for (seq, state) in arrivals(ack, runs) {
+            // What is below the oldest whose fate is open was told before.
+            let Some(oldest) = self.flight.front().map(|packet| packet.seq) else { continue };
+            for (seq, state) in arrivals(ack, runs).take_while(|(seq, _)| !oldest.is_after(*seq)) {
                 if state == Arrival::Missing {
                     continue;
                 }

@@ -14,9 +14,11 @@ pub struct TfrcConfig {
     /// Whether the rate quadruples after a pause, up to what it was before (Faster Restart, draft
     /// ietf-dccp-tfrc-faster-restart).
     pub faster_restart: bool,
-    /// Whether the first report allows the initial window of RFC 3390; else one packet a round
-    /// trip, as RFC 3448 section 4.2 does.
-    pub initial_window: bool,
+    /// What the first report allows in a round trip.
+    pub initial: InitialRate,
+    /// The rate in bytes a second, headers included, that every router of the path approves of in
+    /// the handshake (Quick-Start, RFC 5634); zero without.
+    pub approved: f64,
     /// Reports in a round trip.
     pub feedback: FeedbackCount,
     /// Bytes of headers that a small packet is charged for: 36 in RFC 5622 section 5, 40 in RFC
@@ -46,6 +48,17 @@ pub enum SlowStart {
     Nominal,
 }
 
+/// What the first report allows in a round trip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InitialRate {
+    /// One packet (RFC 3448 section 4.2).
+    Packet,
+    /// The initial window of RFC 3390: up to four packets (RFC 5348 section 4.2).
+    Window,
+    /// That of RFC 6928: up to ten packets.
+    Ten,
+}
+
 /// Reports in a round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedbackCount {
@@ -63,6 +76,8 @@ pub enum FeedbackCount {
 const NOMINAL_RTT: f64 = 0.1;
 /// Bytes that an initial window may have (RFC 3390).
 const INITIAL_WINDOW: f64 = 4380.0;
+/// The same of RFC 6928.
+const TEN: f64 = 14_600.0;
 
 impl Default for TfrcConfig {
     fn default() -> Self {
@@ -71,7 +86,8 @@ impl Default for TfrcConfig {
             small_packets: false,
             slow_start: SlowStart::Standard,
             faster_restart: false,
-            initial_window: true,
+            initial: InitialRate::Window,
+            approved: 0.0,
             feedback: FeedbackCount::Fixed(1),
             header: 36,
             nominal: 1460,
@@ -98,8 +114,15 @@ impl TfrcConfig {
         throughput(self.equation_size(size), rtt, 4.0 * rtt, loss)
     }
 
-    /// The rate before the first report, in bytes a second: one packet a second.
+    /// The rate before the first report, in bytes a second: the one that routers approve of (RFC
+    /// 5634 section 3.2.3), or the usual one.
     pub fn first_rate(&self, size: f64) -> f64 {
+        (self.approved * self.header_correction(size)).max(self.unapproved_rate(size))
+    }
+
+    /// The rate before the first report without any router's word, in bytes a second: one packet a
+    /// second.
+    pub fn unapproved_rate(&self, size: f64) -> f64 {
         match self.slow_start {
             SlowStart::Standard => size,
             SlowStart::Equivalent | SlowStart::Nominal => {
@@ -112,8 +135,8 @@ impl TfrcConfig {
     pub fn initial_rate(&self, size: f64, rtt: f64) -> f64 {
         let corrected = INITIAL_WINDOW * self.header_correction(size);
         match self.slow_start {
-            SlowStart::Standard if self.initial_window => self.window(size) / rtt,
-            SlowStart::Standard => size / rtt,
+            SlowStart::Standard if self.initial == InitialRate::Packet => size / rtt,
+            SlowStart::Standard => self.window(size) / rtt,
             SlowStart::Equivalent => corrected / rtt,
             // A path shorter than the nominal one is no reason to be slower.
             SlowStart::Nominal => corrected / rtt.min(NOMINAL_RTT),
@@ -145,9 +168,13 @@ impl TfrcConfig {
         standard.max(faster).max(floor)
     }
 
-    /// The initial window of RFC 3390 in bytes.
+    /// The initial window of RFC 3390 or 6928 in bytes.
     fn window(&self, size: f64) -> f64 {
-        (4.0 * size).min(INITIAL_WINDOW.max(2.0 * size))
+        let (packets, bytes) = match self.initial {
+            InitialRate::Ten => (10.0, TEN),
+            InitialRate::Packet | InitialRate::Window => (4.0, INITIAL_WINDOW),
+        };
+        (packets * size).min(bytes.max(2.0 * size))
     }
 
     /// Reports in a round trip of `rtt` seconds in which `received` bytes a second arrive.
@@ -189,6 +216,15 @@ mod tests {
         }
         let first = |size| config(SlowStart::Equivalent).first_rate(size);
         assert!((first(160.0) - 1191.8).abs() < 0.1 && (first(20.0) - 521.4).abs() < 0.1);
+    }
+
+    #[test]
+    fn an_initial_window_of_ten_packets_is_that_of_rfc_6928() {
+        let ten = TfrcConfig { initial: InitialRate::Ten, ..TfrcConfig::default() };
+        assert_eq!(ten.initial_rate(160.0, 1.0), 1600.0);
+        assert_eq!(ten.initial_rate(1460.0, 0.5), 29_200.0);
+        assert_eq!(ten.initial_rate(9000.0, 1.0), 18_000.0);
+        assert_eq!(ten.recover_rate(160.0, 1.0), 1600.0);
     }
 
     #[test]

@@ -11,7 +11,7 @@ mod history;
 mod receiver;
 mod sender;
 
-pub use config::{FeedbackCount, SlowStart, TfrcConfig, TfrcRules};
+pub use config::{FeedbackCount, InitialRate, SlowStart, TfrcConfig, TfrcRules};
 pub use equation::{loss_rate_for, throughput};
 pub use history::{LossHistory, LossInterval};
 pub use receiver::{TfrcArrival, TfrcReceiver};

@@ -279,7 +279,9 @@ impl TfrcSender {
             // Without a sample nothing is known; a sender that has sent nothing waits for nothing.
             if self.has_sent {
                 self.timeouts += 1;
-                self.rate = (self.rate / 2.0).max(least);
+                // Silence takes back what routers approved of (RFC 5634 section 3.2.4).
+                let usual = self.config.unapproved_rate(self.size);
+                self.rate = (self.rate / 2.0).min(usual).max(least);
             }
             return self.restart_timer(now);
         };
@@ -320,7 +322,7 @@ impl TfrcSender {
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::SlowStart;
+    use super::super::config::{InitialRate, SlowStart};
     use super::*;
 
     const RTT: Duration = Duration::from_millis(100);
@@ -356,7 +358,7 @@ mod tests {
             let rates = [1, 2, 3, 4].map(|reports| grown(config, reports).bytes_per_second());
             assert_eq!(rates, [40e3, 80e3, 160e3, 320e3], "{:?}", config.rules);
         }
-        let packet = TfrcConfig { initial_window: false, ..rfc3448 };
+        let packet = TfrcConfig { initial: InitialRate::Packet, ..rfc3448 };
         assert_eq!(grown(packet, 1).bytes_per_second(), 10e3);
     }
 
@@ -409,6 +411,31 @@ mod tests {
         }
         assert_eq!(sender.bytes_per_second(), 1000.0 / 64.0);
         assert_eq!(sender.timeouts(), 61);
+    }
+
+    #[test]
+    fn an_approved_rate_holds_from_the_first_packet_until_silence_or_a_loss_says_otherwise() {
+        let config = TfrcConfig { approved: 50e3, ..TfrcConfig::default() };
+        let approved = 50e3 * 1000.0 / 1036.0;
+        let begun = || {
+            let mut sender = sender(config);
+            sender.on_sent(at(0), 1000);
+            assert!((sender.bytes_per_second() - approved).abs() < 1e-6);
+            sender
+        };
+        let mut heard = begun();
+        heard.on_report(at(100), &report(at(0), 0.0, 0.0));
+        assert!((heard.bytes_per_second() - approved).abs() < 1e-6);
+        heard.on_limited(at(110));
+        heard.on_limited(at(190));
+        heard.on_report(at(250), &report(at(200), approved, 0.0));
+        assert!((heard.bytes_per_second() - 2.0 * approved).abs() < 1e-6);
+        let mut lossy = begun();
+        lossy.on_report(at(100), &report(at(0), 0.0, 0.1));
+        assert_eq!(lossy.bytes_per_second(), config.equation_rate(1000.0, 0.1, 0.1));
+        let mut unheard = begun();
+        unheard.on_timeout(unheard.timeout());
+        assert_eq!(unheard.bytes_per_second(), 1000.0);
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use fontis_base::{Duration, Packet, Stream};
+use fontis_base::{Duration, Packet, Rate, Stream};
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::dccp::{Carrier, Ccid, DccpConfig, PROTOCOL, QueueDrop};
 use fontis_proto::rate::reorder::ReorderMode;
-use fontis_proto::rate::tfrc::{FeedbackCount, SlowStart, TfrcConfig, TfrcRules};
+use fontis_proto::rate::tfrc::{FeedbackCount, InitialRate, SlowStart, TfrcConfig, TfrcRules};
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
 use serde_json::json;
@@ -81,9 +81,16 @@ const KEYS: &[Key] = &[
     key(
         "dccp",
         "initial",
-        names(&["window", "packet"]),
+        names(&["window", "packet", "ten"]),
         "window",
-        "the rate after the first report: the initial window of RFC 3390, or one packet, a round trip",
+        "the rate after the first report: the initial window of RFC 3390, one packet, or the ten of RFC 6928, a round trip",
+    ),
+    key(
+        "dccp",
+        "quick_start",
+        Form::Rate,
+        "",
+        "CCIDs 3 and 4: the rate at the IP layer that every router of the path approves of in the handshake (Quick-Start, RFC 5634); not asked for if not set",
     ),
     key(
         "dccp",
@@ -195,7 +202,14 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             },
             slow_start,
             faster_restart: read.flag("dccp.faster_restart"),
-            initial_window: read.text("dccp.initial") == "window",
+            initial: match &*read.text("dccp.initial") {
+                "packet" => InitialRate::Packet,
+                "ten" => InitialRate::Ten,
+                _ => InitialRate::Window,
+            },
+            approved: read
+                .get("dccp.quick_start")
+                .map_or(0.0, |rate: Rate| rate.as_bps() as f64 / 8.0),
             feedback,
             header: small("dccp.header"),
             ..TfrcConfig::default()

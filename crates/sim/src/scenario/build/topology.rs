@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use fontis_base::{Duration, Probability, Rate, Size};
 use fontis_net::{
-    DelayChange, DelaySchedule, LinkConfig, Loss, QueueKind, QueueOptions, RateChange, Schedule,
-    SpecError,
+    DelayChange, DelaySchedule, DeliveryTrace, LinkConfig, Loss, QueueKind, QueueOptions,
+    RateChange, Schedule, SpecError,
 };
 
 use crate::experiment::spec::{GroupSpec, InterfaceIndex, LinkSpec, MachineSpec, Subflow};
@@ -152,12 +152,17 @@ impl Topology {
             };
             bottlenecks.push((second, rtt2));
         }
+        let back: Option<Rate> = read.get("topology.rate_back");
+        if parking_lot && back.is_some() {
+            return invalid("topology.rate_back is a dumbbell's".to_owned());
+        }
+        let back = back.map(|rate| positive(rate, "topology.rate_back")).transpose()?;
         let back = bottlenecks.iter().enumerate().map(|(index, (config, rtt))| LinkSpec {
             name: format!("back{}", index + 1),
             from: index + 1,
             to: index,
             config: LinkConfig {
-                rate: config.rate,
+                rate: back.unwrap_or(config.rate),
                 delay: delay(*rtt),
                 loss: read.get("topology.loss_back").unwrap_or(Loss::None),
                 loss_position: config.loss_position,
@@ -416,10 +421,11 @@ fn line(
     let trace = read.trace(&key("rate_trace"));
     let rate = read.get(&key("rate")).or_else(|| read.get("topology.rate"));
     let rate = positive(rate.unwrap_or(Rate::MAX), &key("rate"))?;
+    let trace = frames(read, &key("frame"), rate, trace)?;
     let rate = trace.as_ref().map_or(rate, |trace| trace.mean_rate());
     let rate_changes: Vec<RateChange> = read.changes(&key("rate_changes"))?;
     if trace.is_some() && !rate_changes.is_empty() {
-        let message = "a link has either a trace or changes of its rate".to_owned();
+        let message = "a link has either a trace, or bursts, or changes of its rate".to_owned();
         return Err(bad(&key("rate_trace"), message));
     }
     let queue = read.get(&key("queue")).or_else(|| read.get("topology.queue"));
@@ -457,6 +463,24 @@ fn line(
         reorder: read.get(&key("reorder")).unwrap_or_default(),
         policer: read.get(&key("policer")),
     })
+}
+
+/// The trace of a line that sends in bursts if `key` says so, else the one that the line has.
+fn frames(
+    read: &Reader<'_>,
+    key: &str,
+    rate: Rate,
+    trace: Option<DeliveryTrace>,
+) -> Result<Option<DeliveryTrace>, ScenarioError> {
+    let frame = read.duration(key);
+    if frame == Duration::ZERO {
+        return Ok(trace);
+    }
+    if trace.is_some() {
+        return Err(bad(key, "a link has either a trace or bursts".to_owned()));
+    }
+    let frames = DeliveryTrace::in_frames(rate, frame);
+    frames.map(Some).map_err(|reason| bad(key, reason.to_owned()))
 }
 
 fn positive(rate: Rate, key: &str) -> Result<Rate, ScenarioError> {
