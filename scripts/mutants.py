@@ -172,8 +172,8 @@ MISTAKES = [
     Mistake(
         "a client does not look for what it has",
         "transfer/get.rs",
-        "    let resume = !options.restart && Sink::is_begun(dest, url.name());",
-        "    let resume = options.overwrite && Sink::is_begun(dest, url.name());",
+        "    let is_begun = !options.restart && Sink::is_begun(dest, url.name());",
+        "    let is_begun = options.overwrite && Sink::is_begun(dest, url.name());",
     ),
     Mistake(
         "a sender reads the block before",
@@ -210,6 +210,52 @@ MISTAKES = [
         "transfer/sources.rs",
         "            let is_lost = self.is_lost.load(Ordering::Relaxed);",
         "            let is_lost = false;",
+    ),
+    Mistake(
+        "a wrong block of a swarm is stored",
+        "transfer/swarm/download.rs",
+        "            check.holds(&data).then(|| storing.content.write(block, &data)).transpose()",
+        "            Some(storing.content.write(block, &data)).transpose()",
+    ),
+    Mistake(
+        "who lies in a swarm is let in again",
+        "transfer/swarm/state.rs",
+        "            self.banned.insert(edge.key);",
+        "            let _ = edge.key;",
+    ),
+    Mistake(
+        "what a neighbour that is gone would have sent comes from nobody else",
+        "transfer/swarm/state.rs",
+        "        for download in edge.downloads.values() {\n"
+        "            self.lose(download.block);\n"
+        "        }\n"
+        "        self.tell_room();\n"
+        "        is_served",
+        "        self.tell_room();\n        is_served",
+    ),
+    Mistake(
+        "an upload that ends too late is the last to its neighbour",
+        "transfer/swarm/state.rs",
+        "        if self.edges.get(&id).is_some_and(|edge| edge.uploads.is_empty()) {",
+        "        if false {",
+    ),
+    Mistake(
+        "a swarm waits for who says to have everything",
+        "transfer/swarm/share.rs",
+        "            let is_waiting = now - fed < patience + state.downloads_took.patience();",
+        "            let is_waiting = true;",
+    ),
+    Mistake(
+        "an origin that begins anew is asked for the object by its hash alone",
+        "transfer/swarm/strangers.rs",
+        "        Some(Response::Error { .. }) if key == home.contact.key => {",
+        "        Some(Response::Error { .. }) if key == home.contact.key && false => {",
+    ),
+    Mistake(
+        "who was slow is refused for ever",
+        "transfer/swarm/state.rs",
+        "moment::now() - at < STALLED);",
+        "moment::now() - at < 1_000_000 * STALLED);",
     ),
 ]
 
@@ -272,6 +318,7 @@ def main() -> None:
             seen = test("whole::storing", options.seeds)
             seen = seen or test("whole::transfers::whatever", options.seeds * COST)
             seen = seen or test("whole::sources::whatever", options.seeds * COST)
+            seen = seen or test("whole::swarms::whatever", options.seeds * COST)
         finally:
             path.write_text(before)
         found += bool(seen)

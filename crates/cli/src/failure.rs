@@ -46,23 +46,10 @@ impl From<fontis::BindError> for Failure {
 
 impl From<fontis::transfer::TransferError> for Failure {
     fn from(error: fontis::transfer::TransferError) -> Self {
-        use fontis::transfer::TransferError;
-        use fontis::{CODE_TOO_MANY, ConnectError};
-        use fontis_proto::dfcp::CloseReason;
-        match &error {
-            TransferError::Lost {
-                reason:
-                    CloseReason::IdleTimeout
-                    | CloseReason::Reset
-                    | CloseReason::Peer { code: CODE_TOO_MANY, .. },
-                ..
-            }
-            | TransferError::NoRoom { .. }
-            | TransferError::Idle { .. }
-            | TransferError::Alone
-            | TransferError::Connect(ConnectError::NoAnswer(_))
-            | TransferError::Resolve { .. } => Self::Away(error.to_string()),
-            _ => Self::Failed(error.to_string()),
+        if error.may_pass() {
+            Self::Away(error.to_string())
+        } else {
+            Self::Failed(error.to_string())
         }
     }
 }

@@ -234,6 +234,33 @@ async fn a_folder_comes_from_several_servers_too_and_none_left_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_refusal_says_less_than_a_server_that_may_be_back() {
+    let mirror = Mirror::new(&content(1000), 50);
+    let nobody = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let silent = nobody.local_addr().unwrap();
+    let source = |remote, url| SourceServer {
+        endpoint: endpoint(&Identity::generate(), Accept::None),
+        remote,
+        url,
+    };
+    let servers = || {
+        let missing = source(mirror.address(), mirror.url("missing"));
+        [missing, source(silent, mirror.url("missing"))]
+    };
+    let get = async |servers: Vec<SourceServer>| {
+        let to = tempfile::tempdir().unwrap();
+        let (dest, patience) = (Dest::new(to.path()), Duration::from_secs(1));
+        let options = SinkOptions::default();
+        transfer::get_from(servers, &dest, options, patience, |_| {}).await.unwrap_err()
+    };
+    let error = get(servers().into()).await;
+    assert!(error.may_pass() && error.to_string().contains("no answer"), "{error}");
+    let [missing, _] = servers();
+    let error = get(vec![missing]).await;
+    assert!(!error.may_pass() && error.to_string().contains("no such file"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_this_side_cannot_store_is_no_servers_fault() {
     let content = content(3_000_000);
     let mirrors = [(); 3].map(|()| Mirror::new(&content, 50));

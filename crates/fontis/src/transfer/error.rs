@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use fontis_proto::dfcp::CloseReason;
 use thiserror::Error;
 
-use crate::endpoint::ConnectError;
+use crate::endpoint::{CODE_TOO_MANY, ConnectError};
 use crate::hash_tree::HashTreeError;
 use crate::manifest::ManifestError;
 use crate::printable::{Printable, printable};
@@ -59,6 +59,15 @@ pub enum TransferError {
     /// The peer took nothing for too long.
     #[error("{remote} took nothing for too long")]
     Stalled {
+        /// The peer.
+        remote: SocketAddr,
+    },
+    /// The peer sent in vain for too long, because this side had no room for what came.
+    #[error(
+        "this side took nothing of what {remote} sent for too long, perhaps for want of memory: \
+         what came before is kept; try again"
+    )]
+    Untaken {
         /// The peer.
         remote: SocketAddr,
     },
@@ -229,4 +238,25 @@ pub enum TransferError {
     /// A worker died.
     #[error("internal error: a worker thread failed")]
     Worker,
+}
+
+impl TransferError {
+    /// Whether the cause may pass by itself, so that another attempt may succeed: a connection that
+    /// was lost, or a peer that does not answer, or has too much to do.
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Lost {
+                reason: CloseReason::IdleTimeout
+                    | CloseReason::Reset
+                    | CloseReason::Peer { code: CODE_TOO_MANY, .. },
+                ..
+            } | Self::NoRoom { .. }
+                | Self::Untaken { .. }
+                | Self::Idle { .. }
+                | Self::Alone
+                | Self::Connect(ConnectError::NoAnswer(_))
+                | Self::Resolve { .. }
+        )
+    }
 }

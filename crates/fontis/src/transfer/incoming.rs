@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::coming::Coming;
 use super::message::{Announced, Offer, Opening, Response, decode};
-use super::outgoing::{key_text, shape};
+use super::outgoing::{abandoned, key_text, shape};
 use super::{PROGRESS_EVERY, TransferError, on_own_thread, telling};
 use crate::connection::{Connection, Received};
 use crate::dest::Dest;
@@ -339,7 +339,7 @@ impl Incoming {
                 },
             };
             match (received?, &mut self.tree) {
-                (Received::Abandoned(_), _) => return Err(TransferError::Abandoned { remote }),
+                (Received::Abandoned(code), _) => return Err(abandoned(remote, code)),
                 (Received::Checkpoint(part), _) => return Ok(Next::Keep(part)),
                 (Received::Block(block, data), Tree::Growing(_, early)) => {
                     early.insert(block, data);

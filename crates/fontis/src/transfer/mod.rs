@@ -22,7 +22,7 @@ mod resolve;
 mod send;
 mod serve;
 mod sources;
-mod swarm;
+pub(crate) mod swarm;
 mod trial;
 mod wanted;
 

@@ -293,6 +293,14 @@ pub(super) fn key_text(connection: &Connection) -> String {
     PublicKey::new(connection.peer_key()).map_or_else(|_| "?".to_owned(), |key| key.to_string())
 }
 
+/// The error of an object that its sender gave up for the reason that it numbers so.
+pub(super) const fn abandoned(remote: SocketAddr, code: u32) -> TransferError {
+    match code {
+        CODE_STALLED => TransferError::Untaken { remote },
+        _ => TransferError::Abandoned { remote },
+    }
+}
+
 /// The error of a connection that is over.
 pub(super) fn lost(connection: &Connection) -> TransferError {
     let remote = connection.remote_addr();

@@ -13,7 +13,7 @@ use tokio::sync::{OnceCell, mpsc, watch};
 use super::get::{answered, has_hidden_name};
 use super::incoming::Incoming;
 use super::message::{Announced, Holding, Request, encode, label};
-use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, close, key_text, lost};
+use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, abandoned, close, key_text, lost};
 use super::plan::Plan;
 use super::{PROGRESS_EVERY, Progress, Report, TransferError, connect};
 use crate::connection::{Connection, Received, RecvObject};
@@ -47,8 +47,11 @@ pub struct SourceServer {
 /// A server that cannot be reached, has another content, ends the connection or sends a wrong block
 /// is dropped, and the others send what it would have sent; so is one that does not answer within
 /// `patience`, or sends nothing for so long when another was lost, which may be back in the next
-/// attempt. The transfer fails when none is left.
-/// The time of a server that is slow or dead is not waited for at the end.
+/// attempt. The time of a server that is slow or dead is not waited for at the end.
+///
+/// # Errors
+/// When no server is left: the first error [that may pass](TransferError::may_pass), or else the
+/// first. Of what cannot be stored here: at once.
 pub async fn get_from(
     servers: Vec<SourceServer>,
     dest: &Dest,
@@ -91,7 +94,11 @@ pub async fn get_from(
                         let error = error.to_string();
                         progress(Progress::Dropped { remote, error });
                     }
-                    first.get_or_insert(error);
+                    // Who was lost may have what another refuses.
+                    let is_better = |first: &TransferError| !first.may_pass() && error.may_pass();
+                    if first.as_ref().is_none_or(is_better) {
+                        first = Some(error);
+                    }
                 }
                 Some(_) => {}
                 None => break,
@@ -361,7 +368,7 @@ impl Shared {
             let (block, data) = match received.ok_or_else(|| lost(connection))? {
                 Received::Block(block, data) => (block, data),
                 Received::Checkpoint(_) => continue,
-                Received::Abandoned(_) => return Err(TransferError::Abandoned { remote }),
+                Received::Abandoned(code) => return Err(abandoned(remote, code)),
             };
             let what = "a block beyond the object's end";
             let wrong = TransferError::Protocol { remote, what };

@@ -58,6 +58,14 @@ fn error(kind: io::ErrorKind) -> io::Error {
     kind.into()
 }
 
+/// The name and content of a file on the disk of the machine that runs. What is sent from there is
+/// read at once.
+pub(crate) fn found(path: &Path) -> Option<(String, Vec<u8>)> {
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    let bytes = Disk::current()?.read(path.strip_prefix("/").ok()?.to_str()?)?;
+    Some((name, bytes))
+}
+
 impl Disk {
     /// An empty disk with room for `room` bytes.
     pub(crate) fn new(seed: u64, room: u64) -> Self {

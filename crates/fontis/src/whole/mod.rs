@@ -2,14 +2,16 @@
 //!
 //! Start here: [`disk`] is a disk that crashes, fills, fails and loses power; [`storing`] puts the
 //! code that stores an incoming object on it; [`transfers`] has servers, receivers and their peers;
-//! [`sources`] has one client of several servers.
+//! [`sources`] has one client of several servers; [`swarms`] has peers that share an object.
 
 pub(crate) mod disk;
 pub(crate) mod keys;
 pub(crate) mod net;
+mod node;
 mod site;
 mod sources;
 mod storing;
+mod swarms;
 pub(crate) mod task;
 mod transfers;
 pub(crate) mod world;

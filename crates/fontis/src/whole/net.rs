@@ -160,6 +160,11 @@ pub(crate) fn rebind(fixed: &[SocketAddr]) {
     });
 }
 
+/// The address that others see of the socket at `own`.
+pub(crate) fn seen(own: SocketAddr) -> SocketAddr {
+    with(|net| net.mapped.get(&own).copied()).flatten().unwrap_or(own)
+}
+
 impl Net {
     fn send(&mut self, from: SocketAddr, to: SocketAddr, ecn: Ecn, bytes: &[u8]) {
         let now = world::now();

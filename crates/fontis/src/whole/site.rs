@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use fontis_base::{Rate, Stream};
 
+use super::disk::Disk;
 use super::transfers::lock;
 use super::{note, world};
 use crate::endpoint::{Accept, Endpoint, EndpointConfig};
@@ -23,7 +24,7 @@ const BLOCKS: [u32; 3] = [4096, 16_384, 65_536];
 /// Bytes that an endpoint may hold for its peers.
 pub(super) const MEMORY: u64 = 1 << 20;
 /// The port of the servers.
-const PORT: u16 = 4433;
+pub(super) const PORT: u16 = 4433;
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +87,19 @@ pub(super) fn object(random: &mut Stream) -> (Vec<u8>, Arc<HashTree>) {
 
 fn tree_of(bytes: &[u8], block: u32) -> Arc<HashTree> {
     Arc::new(HashTree::of_reader(bytes, block, |_| ()).unwrap())
+}
+
+/// Which blocks of the object are whole in its partial on a disk, as far as that goes.
+pub(super) fn whole_blocks(disk: &Disk, content: &[u8], tree: &HashTree) -> Vec<bool> {
+    let there = disk.read(&format!(".{NAME}.fontis-partial")).unwrap_or_default();
+    let block = tree.block_size() as usize;
+    content.chunks(block).zip(there.chunks(block)).map(|(one, other)| one == other).collect()
+}
+
+/// The bytes of blocks that are whole.
+pub(super) fn whole_bytes(whole: &[bool], tree: &HashTree) -> u64 {
+    let blocks = whole.iter().enumerate().filter(|(_, is_whole)| **is_whole);
+    blocks.map(|(block, _)| tree.block_len(block as u64) as u64).sum()
 }
 
 impl Site {

@@ -17,7 +17,7 @@ use fontis_base::Stream;
 
 use super::disk::Disk;
 use super::net::{self, Trouble};
-use super::site::{Honesty, MEMORY, NAME, Site, endpoint, object};
+use super::site::{Honesty, MEMORY, NAME, Site, endpoint, object, whole_blocks, whole_bytes};
 use super::transfers::{held, lock};
 use super::{first_seed, note, runs, world};
 use crate::dest::Dest;
@@ -44,8 +44,9 @@ const NOTICED: Duration = Duration::from_secs(12);
 
 /// Seeds that have found something: a server that answers nothing was waited for for ever when the
 /// connection to the honest one was lost (103); a client that had no memory for what it had asked
-/// for waited for it for ever (28).
-const FOUND: [u64; 2] = [103, 28];
+/// for waited for it for ever (28); one that had none for a block that had begun blamed the server
+/// that gave it up (5904).
+const FOUND: [u64; 3] = [103, 28, 5904];
 
 /// What an attempt of the client tells.
 #[derive(Default)]
@@ -264,10 +265,7 @@ impl Gathering {
 
     /// Bytes of the partial that are whole blocks of the object.
     fn intact_bytes(&self) -> u64 {
-        let Some(there) = self.disk.read(&format!(".{NAME}.fontis-partial")) else { return 0 };
-        let block = self.tree.block_size() as usize;
-        let blocks = self.content.chunks(block).zip(there.chunks(block));
-        blocks.filter(|(one, other)| one == other).map(|(one, _)| one.len() as u64).sum()
+        whole_bytes(&whole_blocks(&self.disk, &self.content, &self.tree), &self.tree)
     }
 
     /// Whether the client's process has ended since the last [`collect`](Self::collect).
@@ -365,8 +363,7 @@ impl Gathering {
             let Some(site) = self.sites.iter().find(|site| site.address == *remote) else {
                 return Err(format!("nobody is at {remote}: {error}"));
             };
-            // A client without memory takes nothing for long.
-            let gives_up = site.honesty == Honesty::Failing || self.is_scarce;
+            let gives_up = site.honesty == Honesty::Failing;
             let is_just = if error.contains("sends other content than it has promised") {
                 site.honesty == Honesty::Liar
             } else if error.contains("another content than the other servers have") {

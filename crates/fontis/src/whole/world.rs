@@ -172,6 +172,12 @@ pub(crate) fn end(number: usize) {
     on(number, || drop(tasks));
 }
 
+/// The tasks of a machine.
+pub(crate) fn tasks(number: usize) -> usize {
+    let of = |world: &mut World| world.tasks.values().filter(|task| task.machine == number).count();
+    with(of).unwrap_or(0)
+}
+
 /// Runs `act` after some time, on no machine.
 pub(crate) fn after(time: Duration, act: impl FnOnce() + 'static) {
     with(|world| world.add(world.now + time, Event::Act(Box::new(act))));

@@ -89,6 +89,7 @@ impl Swarm {
         };
         let messages = self.listen(id, &connection);
         let heard = tokio::select! {
+            biased;
             heard = messages => heard,
             () = objects => Err(lost(&connection)),
         };

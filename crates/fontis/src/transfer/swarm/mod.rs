@@ -7,6 +7,8 @@
 mod content;
 mod download;
 mod edge;
+#[cfg(test)]
+mod liar;
 mod origin;
 mod share;
 mod state;
@@ -20,6 +22,8 @@ mod upload;
 mod wire;
 
 pub(super) use edge::Newcomer;
+#[cfg(test)]
+pub(crate) use liar::{Liar, Treatment};
 pub(super) use origin::Swarms;
 pub use share::{Sharing, share};
 pub(super) use swarm::Swarm;

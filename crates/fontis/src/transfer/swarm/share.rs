@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 
 use super::content::Content;
 use super::edge::{Joining, Newcomer};
-use super::strangers;
+use super::strangers::{self, Home};
 use super::swarm::{Swarm, SwarmEvent, send};
 use super::wire::{Contact, SwarmWire};
 use crate::connection::Connection;
@@ -101,7 +101,7 @@ impl Drop for Leaves {
 ///
 /// # Errors
 /// As [`get`](crate::transfer::get); [`TransferError::Alone`] after `patience` in which nobody had
-/// anything that is lacking.
+/// anything that is lacking, or who said so sent nothing for much longer than blocks take.
 pub async fn share(
     endpoint: &Endpoint,
     remote: SocketAddr,
@@ -151,16 +151,18 @@ pub async fn share(
     let swarm = Swarm::new(parts, false, there.into_iter(), endpoint.public_key(), events);
     let mut leaves = Leaves(Some(swarm.clone()));
     let own = url.secret.clone();
+    let server = Contact { address: remote, key: *url.key.as_bytes() };
+    let home = Home { contact: server, path: path.clone() };
     task::spawn(accept(Arc::downgrade(&swarm), endpoint.clone(), path, own));
-    task::spawn(strangers::meet(Arc::downgrade(&swarm), endpoint.clone(), secret));
-    let (first, server) = (swarm.clone(), Contact { address: remote, key: *url.key.as_bytes() });
+    task::spawn(strangers::meet(Arc::downgrade(&swarm), endpoint.clone(), home, secret));
+    let first = swarm.clone();
     task::spawn(async move {
         // The server may leave: that is no error while others have the rest.
         let _ = first.serve(Joining { connection, is_ours: true, complete: None }).await;
         // It may have been the way to it that failed.
         first.state().remember(vec![server]);
     });
-    fetch(&swarm, resumed, patience, &mut told, &progress).await?;
+    fetch(&swarm, (resumed, server.key), patience, &mut told, &progress).await?;
     let finishing = swarm.clone();
     let finished = task::blocking(move || finishing.content.finish());
     let finished = finished.await.map_err(|_| TransferError::Worker)?;
@@ -180,16 +182,18 @@ pub async fn share(
     Ok((report, Sharing { swarm, endpoint: endpoint.clone() }))
 }
 
-/// Waits until everything is there.
+/// Waits until everything is there, beside the bytes that are; the node with the key `home` may be
+/// silent as long as it likes.
 async fn fetch(
     swarm: &Arc<Swarm>,
-    resumed: u64,
+    (resumed, home): (u64, [u8; 32]),
     patience: Duration,
     told: &mut mpsc::UnboundedReceiver<SwarmEvent>,
     progress: &(impl Fn(Progress) + Send + Sync),
 ) -> Result<(), TransferError> {
     let (mut done, mut moved) = (resumed, moment::now());
     let mut alone_since: Option<Instant> = None;
+    let mut fed = moment::now();
     let mut asked = moment::now();
     let own = PublicKey::new(swarm.state().own_key)
         .map_or_else(|_| "?".to_owned(), |key| key.to_string());
@@ -208,7 +212,10 @@ async fn fetch(
         }
         let (neighbours, can_go_on) = {
             let state = swarm.state();
-            (state.edges.len(), state.policy.can_go_on())
+            // Others may say that they have what they never send.
+            let is_waiting = now - fed < patience + state.downloads_took.patience();
+            let is_trusted = is_waiting || state.edges.values().any(|edge| edge.key == home);
+            (state.edges.len(), state.policy.can_go_on() && is_trusted)
         };
         match alone_since {
             _ if can_go_on => alone_since = None,
@@ -226,7 +233,7 @@ async fn fetch(
         }
         match task::timeout(PROGRESS_EVERY, told.recv()).await {
             Ok(Some(SwarmEvent::Fed { remote, key, block, bytes, took })) => {
-                done += bytes;
+                (done, fed) = (done + bytes, moment::now());
                 let keys = Box::new([key, own.clone()]);
                 progress(Progress::Fed { remote, keys, block, bytes, took });
             }

@@ -21,8 +21,10 @@ const HURRY: u32 = 2;
 /// the same of one neighbour.
 const DOWNLOADS: (usize, usize) = (4, 32);
 const DOWNLOADS_OF_ONE: (usize, usize) = (3, 8);
-/// Blocks that a neighbour may leave unsent before no more are taken from it.
+/// Blocks that a neighbour may leave unsent before no more are taken from it, until some time has
+/// passed: it may have been this side's way to it that was slow.
 const STALLS: u32 = 2;
+const STALLED: Duration = Duration::from_secs(60);
 /// Other nodes that are remembered.
 const MOST_KNOWN: usize = 256;
 /// The interval at which one that could not be reached is tried again, and at which a node is told
@@ -34,7 +36,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(super) struct Edge {
     pub(super) connection: Connection,
     address: SocketAddr,
-    key: [u8; 32],
+    pub(super) key: [u8; 32],
     /// Whether this side has connected.
     is_ours: bool,
     /// Told when the neighbour has everything.
@@ -46,8 +48,8 @@ pub(super) struct Edge {
     next_upload: u32,
     /// It leaves an offer or an upload waiting, and gets no more until it moves on.
     is_late: bool,
-    /// Blocks that it did not send in time.
-    stalls: u32,
+    /// Blocks that it did not send in time since one came, and when it last did not.
+    stalls: (u32, Option<Instant>),
     introduced: Option<Instant>,
     /// Nothing came from it for long.
     is_silent: bool,
@@ -184,7 +186,7 @@ impl State {
             downloads: BTreeMap::new(),
             next_upload: 0,
             is_late: false,
-            stalls: 0,
+            stalls: (0, None),
             introduced: None,
             is_silent: false,
             stats: DfcpStats::default(),
@@ -314,8 +316,12 @@ impl State {
         if delivered.is_some() {
             self.uploads_took.add(moment::now() - one.since);
             self.moves_on(id);
-        } else {
-            self.policy.hear(id, SwarmMessage::Lost(one.block));
+            return;
+        }
+        self.policy.hear(id, SwarmMessage::Lost(one.block));
+        // With nothing left to move on with, it would get nothing for ever.
+        if self.edges.get(&id).is_some_and(|edge| edge.uploads.is_empty()) {
+            self.moves_on(id);
         }
     }
 
@@ -364,10 +370,13 @@ impl State {
         if edge.downloads.contains_key(&upload) || block >= self.blocks {
             return None;
         }
-        if !self.policy.wants(block) || edge.stalls >= STALLS {
+        if !self.policy.wants(block) {
             return Some(Err(Reason::Held));
         }
+        let (stalls, stalled) = edge.stalls;
+        let is_stalled = stalled.is_some_and(|at| moment::now() - at < STALLED);
         if !has_room
+            || stalls >= STALLS && is_stalled
             || !is_below(count(edge.downloads.values(), &self.downloads_took), DOWNLOADS_OF_ONE)
         {
             self.owes_room = true;
@@ -418,6 +427,7 @@ impl State {
         let is_new = !self.policy.has(block);
         if let Some(edge) = self.edges.get_mut(&id) {
             edge.downloads.remove(&upload);
+            edge.stalls = (0, None);
         }
         self.downloads_took.add(took);
         self.policy.came(block);
@@ -430,7 +440,9 @@ impl State {
     pub(super) fn missed(&mut self, id: u32, upload: u32, stalled: bool) {
         let edge = self.edges.get_mut(&id);
         let missed = edge.and_then(|edge| {
-            edge.stalls += u32::from(stalled);
+            if stalled {
+                edge.stalls = (edge.stalls.0 + 1, Some(moment::now()));
+            }
             edge.downloads.remove(&upload)
         });
         if let Some(one) = missed {

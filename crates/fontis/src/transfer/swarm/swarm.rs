@@ -87,6 +87,12 @@ impl Swarm {
         swarm
     }
 
+    /// Whether an offer is of this swarm's object, in the same blocks.
+    pub(super) fn is_of(&self, offer: &Offer) -> bool {
+        let Offer { root, size, block_size, .. } = &self.offer;
+        (root, size, block_size) == (&offer.root, &offer.size, &offer.block_size)
+    }
+
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

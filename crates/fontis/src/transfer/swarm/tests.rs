@@ -1,18 +1,16 @@
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
-use fontis_proto::dfcp::{Held, SendOptions};
-
+use super::liar::{self, Liar, say};
 use super::share;
 use super::wire::{News, SwarmWire, bits};
-use crate::connection::{Connection, SendProgress};
+use crate::connection::Connection;
 use crate::dest::Dest;
 use crate::endpoint::{Accept, Endpoint, EndpointConfig};
+use crate::hash_tree::HashTree;
 use crate::identity::Identity;
 use crate::sink::SinkOptions;
-use crate::transfer::message::{Named, Request, Response, decode, encode, label};
-use crate::transfer::outgoing::{IN_TURN, shape};
+use crate::transfer::message::decode;
 use crate::transfer::{FileServer, Progress};
 use crate::url::Url;
 
@@ -42,38 +40,8 @@ fn origin(blocks: usize, mbps: u64) -> (Vec<u8>, Endpoint, Url, tempfile::TempDi
 /// A node of another make: it connects to a node of the swarm of `root`.
 async fn intrude(node: &Endpoint, root: [u8; 32]) -> (Endpoint, Connection) {
     let own = endpoint(&Identity::generate());
-    let connection = own.connect(node.local_addr(), node.public_key(), None).await.unwrap();
-    connection.transfers_only(None);
-    let request = Request::Share { id: 7, secret: Vec::new(), named: Named::Root(root) };
-    connection.send_message(encode(&request), SendOptions::default());
-    let answer = connection.recv_message().await.unwrap();
-    assert_eq!(decode::<Response>(&answer.data), Some(Response::Sharing { id: 7 }));
-    (own, connection)
-}
-
-fn say(connection: &Connection, message: &SwarmWire) {
-    connection.send_message(encode(message), IN_TURN);
-}
-
-/// Offers every block, and sends zeros.
-async fn lie(connection: Connection, blocks: u32) {
-    say(&connection, &SwarmWire::Has(bits(0..blocks, blocks)));
-    (0..blocks).for_each(|block| say(&connection, &SwarmWire::Offer { upload: block, block }));
-    while let Some(message) = connection.recv_message().await {
-        let Some(SwarmWire::Take { upload }) = decode(&message.data) else { continue };
-        let connection = connection.clone();
-        tokio::spawn(async move {
-            let shape = shape(BLOCK as u64, BLOCK as u32);
-            let options = SendOptions::default();
-            let object = connection.send_object(shape, label(upload), options, Held::default());
-            let Some(mut object) = object.await else { return };
-            while let Some(progress) = object.next().await {
-                if matches!(progress, SendProgress::Wanted(_)) {
-                    object.supply(0, Bytes::from(vec![0; BLOCK]));
-                }
-            }
-        });
-    }
+    let connection = liar::intrude(&own, (node.local_addr(), node.public_key()), root).await;
+    (own, connection.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -96,7 +64,10 @@ async fn who_sends_what_is_wrong_is_named_and_parted_from() {
     let liar = async {
         begins.await.unwrap();
         let (own, connection) = intrude(&peer, root).await;
-        lie(connection.clone(), 8).await;
+        let tree = HashTree::of_reader(&content[..], BLOCK as u32, |_| ()).unwrap();
+        let content = Arc::new(content.clone());
+        let liar = Liar { endpoint: own.clone(), tree: Arc::new(tree), content, offers: true };
+        liar.lie(&connection, || true, &Arc::default()).await;
         assert!(connection.close_reason().is_some(), "nobody keeps a liar");
         own.local_addr()
     };

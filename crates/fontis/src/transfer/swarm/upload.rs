@@ -39,6 +39,7 @@ pub(super) async fn run(
             }
         };
         tokio::select! {
+            biased;
             () = &mut late => {
                 object.abandon(CODE_STALLED);
                 return None;
