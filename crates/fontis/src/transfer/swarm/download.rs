@@ -33,8 +33,9 @@ pub(super) async fn run(swarm: Arc<Swarm>, connection: Connection, expected: Exp
     match fetched {
         Ok(bytes) => {
             let took = moment::now() - began;
-            let is_new = swarm.state().came(edge, upload, block, took);
-            if is_new {
+            // Who sees that all is there has been told of this block.
+            let mut state = swarm.state();
+            if state.came(edge, upload, block, took) {
                 let key = key_text(&connection);
                 swarm.tell(SwarmEvent::Fed { remote, key, block, bytes, took });
             }

@@ -198,7 +198,8 @@ async fn fetch(
     let own = PublicKey::new(swarm.state().own_key)
         .map_or_else(|_| "?".to_owned(), |key| key.to_string());
     loop {
-        let is_complete = swarm.state().policy.is_complete();
+        // What was told of the last blocks is told before the end.
+        let is_complete = swarm.state().policy.is_complete() && told.is_empty();
         let now = moment::now();
         if is_complete || now - moved >= PROGRESS_EVERY {
             moved = now;
