@@ -9,7 +9,8 @@
 # where there can be one; viewer.sh opens large files in a browser; bench.py moves real bytes
 # between real processes on this one; speed_bench.py does so as fast as the machine can, beside
 # QUIC, TCP and a build of ours that does not encrypt; large_bench.py tries many files, a gigabit
-# and memory; paths_bench.py races over several paths at once; folder_bench.py sets a folder of
+# and memory; paths_bench.py races over several paths at once; swarm_bench.py has many nodes fetch
+# one file, beside libtorrent; folder_bench.py sets a folder of
 # small files beside tar and fetches a sparse file; lab_bench.py measures the Python package.
 # BENCH_RUNS and its other settings are explained there.
 set -euo pipefail
@@ -57,6 +58,7 @@ if "$FONTIS" testbed shell -- true && scripts/require.sh iperf3=iperf3; then
     measure testbed scripts/testbed_bench.py
     measure large scripts/large_bench.py
     measure paths scripts/paths_bench.py
+    measure swarm scripts/swarm_bench.py
 fi
 measure folder scripts/folder_bench.py
 PROFILE=release scripts/python.sh install

@@ -108,14 +108,6 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
     if args.list {
         return list(args.json);
     }
-    for (flag, is_set) in [("--packets", args.packets), ("--qlog", args.qlog)] {
-        if is_set && platform == Platform::Testbed {
-            let text = format!(
-                "what packets meet and senders believe is known to the simulator only: write --pcap for the senders' capture in place of {flag}"
-            );
-            return Err(Failure::Usage(text));
-        }
-    }
     // Everything is read before anything runs.
     let mut batches = Vec::new();
     let mut names = BTreeSet::new();
@@ -138,7 +130,7 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
         for run in &mut runs {
             run.experiment.wire = args.wire;
         }
-        refuse_packets(args, &runs)?;
+        refuse_packets(args, platform, &runs)?;
         let name = name_of(&file);
         if !names.insert(name.clone()) {
             return Err(Failure::Usage(format!("two scenarios are called {name:?}")));
@@ -158,15 +150,27 @@ pub(crate) fn run_on(args: &Args, platform: Platform) -> Result<(), Failure> {
 }
 
 /// Refuses files of packets of runs that have none.
-fn refuse_packets(args: &Args, runs: &[Run]) -> Result<(), Failure> {
-    let is_swarm = runs.iter().any(|run| run.experiment.swarm.is_some());
-    match [("--pcap", args.pcap), ("--qlog", args.qlog)].into_iter().find(|(_, is_set)| *is_set) {
-        Some((flag, _)) if is_swarm => Err(Failure::Usage(format!(
-            "a swarm is simulated in transfers of blocks, without packets: leave {flag} out; \
+fn refuse_packets(args: &Args, platform: Platform, runs: &[Run]) -> Result<(), Failure> {
+    let first = |flags: &[(&'static str, bool)]| flags.iter().find(|(_, is_set)| *is_set).copied();
+    let is_swarm = |run: &Run| run.experiment.swarm.is_some();
+    if let Some((flag, _)) = first(&[("--pcap", args.pcap), ("--qlog", args.qlog)])
+        && runs.iter().any(is_swarm)
+    {
+        return Err(Failure::Usage(format!(
+            "of a swarm transfers of blocks are recorded, no packets: leave {flag} out; \
              --packets keeps the blocks' ways for fontis view"
-        ))),
-        _ => Ok(()),
+        )));
     }
+    if let Some((flag, _)) = first(&[("--packets", args.packets), ("--qlog", args.qlog)])
+        && platform == Platform::Testbed
+        && !runs.iter().all(is_swarm)
+    {
+        return Err(Failure::Usage(format!(
+            "what packets meet and senders believe is known to the simulator only: write --pcap for \
+             the senders' capture in place of {flag}"
+        )));
+    }
+    Ok(())
 }
 
 /// The scenario's id, or the name of its file.

@@ -14,6 +14,7 @@ use fontis_lab::kernel::{KernelError, KernelTrial};
 use fontis_lab::{kernel, testbed};
 use fontis_proto::congestion::CongestionKind;
 use fontis_sim::Recording;
+use fontis_sim::experiment::run::Watch;
 use fontis_sim::scenario::Scenario;
 use sha2::{Digest, Sha256};
 
@@ -28,7 +29,7 @@ fn both(text: &str) -> Option<[(&'static str, Recording); 2]> {
         eprintln!("not compared: no networks can be made here");
         return None;
     }
-    match testbed::run(experiment, 0, || false) {
+    match testbed::run(experiment, Watch::default(), || false) {
         Ok(kernel) => {
             let simulated = experiment.run(|| false).expect("nobody stops it");
             let (kernel, _) = kernel.expect("nobody stops it");

@@ -8,8 +8,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use fontis_base::{Probability, Rate, Size};
-use fontis_lab::testbed::{Namespace, Shell, ShellConfig, SuperPackets, TestbedError};
+use fontis_lab::testbed::{self, Namespace, Shell, ShellConfig, SuperPackets, TestbedError};
 use fontis_net::{Limit, LinkConfig, Loss, QueueKind, Reorder};
+use fontis_sim::experiment::run::Watch;
+use fontis_sim::scenario::Scenario;
 
 /// Bytes of IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -268,4 +270,23 @@ fn super_packets_are_charged_as_the_packets_that_they_stand_for() {
         assert!((ratio - 1.0).abs() < 0.01, "{} bytes, not {charged}", up.bytes);
         assert!((up.packets as f64) < charged / 3000.0, "{} reads: none were super", up.packets);
     });
+}
+
+#[test]
+fn nodes_of_a_swarm_feed_each_other() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let text = "[scenario]\nid = \"S\"\nduration = \"60 s\"\nsample = \"100 ms\"\n\
+                [swarm]\npeers = 3\nblocks = 6\nrate = \"20 Mbit/s\"\ndelay = \"5 ms\"\n";
+    let runs = Scenario::parse(text).and_then(|scenario| scenario.runs()).expect("a scenario");
+    let watch = Watch { packets: Some(Default::default()), ..Watch::default() };
+    let (watched, _) = match testbed::run(&runs[0].experiment, watch, || false) {
+        Err(error @ TestbedError::Forbidden { .. }) => return eprintln!("not checked: {error}"),
+        ran => ran.expect("a testbed").expect("nobody stops it"),
+    };
+    let metric = |name: &str| watched.recording.metric(name, "all").expect(name);
+    assert_eq!(metric("completed"), 1.0);
+    assert!(metric("swarm_sent_share") >= 1.0, "every block came to every peer");
+    assert!(metric("swarm_origin_share") < 3.0, "the origin did not send all by itself");
+    assert!(metric("swarm_time_ratio") > 1.0, "sooner than is possible");
+    assert!(watched.trace.is_some());
 }

@@ -126,8 +126,9 @@ impl Run {
             let watch = Watch::new(stop);
             let experiment = self.get().experiment.clone();
             let (watch, outcome) = py.detach(move || {
-                let outcome = fontis_lab::testbed::gain_privilege()
-                    .and_then(|_| fontis_lab::testbed::run(&experiment, 0, || watch.wants_end()));
+                let outcome = fontis_lab::testbed::gain_privilege().and_then(|_| {
+                    fontis_lab::testbed::run(&experiment, Default::default(), || watch.wants_end())
+                });
                 (watch, outcome)
             });
             let made = outcome.map_err(failed)?.ok_or_else(|| watch.error())?;

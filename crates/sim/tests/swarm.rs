@@ -36,13 +36,14 @@ fn show(what: &str, swarm: &SwarmSpec, outcome: &SwarmOutcome) -> (f64, f64) {
     let last = outcome.last() / swarm.bound();
     let origin = outcome.sent_by(0) as f64 / f64::from(swarm.blocks);
     let all = f64::from(swarm.blocks) * swarm.peers.len() as f64;
+    let cost = outcome.cost.expect("the simulator sees it");
     println!(
         "{what}: last {last:.3} of the bound, p99/p50 {:.3}, origin {origin:.3} of the file; for \
          each block of a peer sent {:.3}, refused {:.3}, messages {:.1}",
         outcome.quantile(0.99) / outcome.quantile(0.5),
         outcome.sent() as f64 / all,
-        outcome.refused as f64 / all,
-        outcome.messages as f64 / all,
+        cost.refused as f64 / all,
+        cost.messages as f64 / all,
     );
     (last, origin)
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use std::time::Instant;
 
 use fontis_sim::Recording;
+use fontis_sim::experiment::run::Watch;
 use fontis_sim::scenario::{Run, Scenario};
 use serde_json::{Value, json};
 
@@ -415,7 +416,8 @@ fn recorded(
     match platform {
         Platform::Simulator => Ok(run.experiment.run(stop)),
         Platform::Testbed => {
-            let made = sim::on_testbed(run, 0, stop).map_err(|error| error.to_string())?;
+            let made =
+                sim::on_testbed(run, Watch::default(), stop).map_err(|error| error.to_string())?;
             Ok(made.map(|(watched, _)| watched.recording))
         }
     }

@@ -163,7 +163,7 @@ fn one(
             (watched, None)
         }
         Platform::Testbed => {
-            let Some((watched, environment)) = on_testbed(run, watch.capture, &mut sampled)? else {
+            let Some((watched, environment)) = on_testbed(run, watch, &mut sampled)? else {
                 return Ok(None);
             };
             (watched, Some(environment))
@@ -178,15 +178,14 @@ fn one(
 /// A recording, and on what machine it was made.
 pub(crate) type OnMachine = Option<(Watched, Value)>;
 
-/// Runs it with real kernels and sockets, and captures this number of packets; `None` if `stop` was
-/// set.
+/// Runs it with real kernels and sockets; `None` if `stop` was set.
 #[cfg(target_os = "linux")]
 pub(crate) fn on_testbed(
     run: &Run,
-    captured: u64,
+    watch: Watch,
     stop: impl FnMut() -> bool,
 ) -> Result<OnMachine, RecordError> {
-    let run = crate::testbed::run(&run.experiment, captured, stop);
+    let run = crate::testbed::run(&run.experiment, watch, stop);
     let run = run.map_err(|error| RecordError::Testbed(error.to_string()))?;
     Ok(run.map(|(watched, environment)| (watched, environment.as_json())))
 }
@@ -194,7 +193,7 @@ pub(crate) fn on_testbed(
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn on_testbed(
     _: &Run,
-    _: u64,
+    _: Watch,
     _: impl FnMut() -> bool,
 ) -> Result<OnMachine, RecordError> {
     Err(RecordError::Testbed("a testbed needs Linux".to_owned()))

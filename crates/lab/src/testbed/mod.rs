@@ -33,6 +33,7 @@ mod plan;
 pub mod race;
 mod run;
 mod shell;
+mod swarm;
 mod system;
 mod tun;
 mod way;

@@ -10,7 +10,7 @@ use fontis_sim::Experiment;
 use fontis_sim::app::Application;
 use fontis_sim::app::message::MessageLog;
 use fontis_sim::experiment::observation::{Observation, Observed};
-use fontis_sim::experiment::run::Watched;
+use fontis_sim::experiment::run::{Watch, Watched};
 use fontis_sim::experiment::spec::{Destination, End, FlowSpec, InterfaceIndex, Subject};
 use fontis_sim::host::rows;
 use fontis_sim::host::{Counters, Milestones};
@@ -22,22 +22,20 @@ use super::flow;
 use super::flow::stage::{Flow, Place, Stage};
 use super::network::{Network, Running, Site};
 use super::plan::addresses_beside;
+use super::swarm;
 
-/// Runs an experiment with real kernels and sockets. Returns the recording, with a capture of the
-/// first `captured` packets of the senders, and the environment. Calls `stop` at each sample;
-/// `None` if it returned true.
+/// Runs an experiment with real kernels and sockets. Returns the recording and the environment; of
+/// `watch` the capture, and of a swarm the ways of its blocks. Calls `stop` at each sample; `None`
+/// if it returned true.
 pub fn run(
     experiment: &Experiment,
-    captured: u64,
+    watch: Watch,
     mut stop: impl FnMut() -> bool,
 ) -> Result<Option<(Watched, Environment)>, TestbedError> {
-    if experiment.swarm.is_some() {
-        return Err(TestbedError::Unsupported(
-            "a swarm of a scenario runs in the simulator: use fontis sim; fontis get --share is one \
-             over connections"
-                .to_owned(),
-        ));
+    if let Some(spec) = &experiment.swarm {
+        return swarm::run(experiment, spec, watch, stop);
     }
+    let captured = watch.capture;
     let network = Network::new(experiment, mtu(experiment)?)?;
     let parameters = parameters(experiment);
     let refused = network.set_parameters(&parameters)?;

@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fontis::transfer::{FileServer, Progress, ServerEvent, share};
 use fontis::udp::Clock;
-use fontis::{
-    Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, SourceOptions, Url,
-};
+use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, SourceOptions, Url};
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss};
 use fontis_sim::Experiment;
 use fontis_sim::experiment::run::{Watch, Watched};
-use fontis_sim::experiment::swarm::watched;
-use fontis_sim::swarm::{SwarmConduct, SwarmFate, SwarmOutcome, SwarmPeer, SwarmSpec, SwarmTransfer};
+use fontis_sim::experiment::swarm::{record, trace};
+use fontis_sim::swarm::{
+    SwarmConduct, SwarmFate, SwarmOutcome, SwarmPeer, SwarmSpec, SwarmTransfer,
+};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -84,8 +84,9 @@ pub(super) fn run(
         (environment.unsent, environment.strangers) = (lane.unsent(), lane.way.strangers);
     }
     network.emulator.stop()?;
-    let watched = watched(spec, &outcome, 0, ("testbed", watch.packets));
-    Ok((!is_stopped).then_some((watched, environment)))
+    let recording = record(spec, &outcome, 0);
+    let trace = watch.packets.map(|detail| trace(spec, &outcome, "testbed", detail));
+    Ok((!is_stopped).then_some((Watched { recording, capture: None, trace }, environment)))
 }
 
 /// Refuses what the library's nodes do not do.
@@ -109,14 +110,13 @@ fn check(spec: &SwarmSpec) -> Result<(), TestbedError> {
 /// Writes random blocks.
 fn write_object(path: &Path, seed: u64, blocks: u32) -> Result<(), TestbedError> {
     let mut random = Stream::new(seed, "swarm/object");
-    let write = || {
+    let mut write = || {
         let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
         for _ in 0..u64::from(blocks) * BLOCK.as_bytes() / 8 {
             file.write_all(&random.next_u64().to_le_bytes())?;
         }
         file.flush()
     };
-    let mut write = write;
     write().map_err(system("write the object of a swarm"))
 }
 
@@ -209,8 +209,10 @@ impl<'a> Nodes<'a> {
         runtime: &'a Runtime,
     ) -> Result<Self, TestbedError> {
         let bind = |node: usize, identity: &Identity| {
-            let config =
-                EndpointConfig { accept: Accept::Anyone, ..EndpointConfig::new(*identity.secret()) };
+            let config = EndpointConfig {
+                accept: Accept::Anyone,
+                ..EndpointConfig::new(*identity.secret())
+            };
             let problem = |problem: String| TestbedError::Flow { flow: name(node as u32), problem };
             let _inside = runtime.enter();
             network.nodes[node].run(|| {
@@ -224,8 +226,12 @@ impl<'a> Nodes<'a> {
         lock(&log).outcome.done = vec![None; spec.peers.len()];
         let endpoint = bind(0, &identity)?;
         let object = folder.join(NAME);
-        let server = FileServer::of_object(endpoint.clone(), &object, &SourceOptions::default(), None)
-            .map_err(|error| TestbedError::Flow { flow: name(0), problem: error.to_string() })?;
+        let server =
+            FileServer::of_object(endpoint.clone(), &object, &SourceOptions::default(), None)
+                .map_err(|error| TestbedError::Flow {
+                    flow: name(0),
+                    problem: error.to_string(),
+                })?;
         let serving = runtime.spawn(async move { server.run(|_: ServerEvent| {}).await });
         let url = Url {
             host: address(0).to_string(),

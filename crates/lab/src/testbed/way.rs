@@ -102,6 +102,8 @@ pub(super) enum Flows {
     /// The same, for a way that carries both directions: a flow's data take route 2n, its answers
     /// route 2n + 1.
     BothSides,
+    /// Each ordered pair of so many hosts is a flow: from host i to host j it takes route i·n + j.
+    Pairs(usize),
 }
 
 /// The bit of a numbered address that says on which side the host is.
@@ -171,7 +173,7 @@ impl Way {
         // Where both directions share a way, data are seen as they come and answers as they leave.
         let is_tapped = |tap: Tap| match self.flows {
             Flows::BothSides => (at == Tap::Begin) == route.is_multiple_of(2),
-            Flows::Transport | Flows::Address => tap == at,
+            Flows::Transport | Flows::Address | Flows::Pairs(_) => tap == at,
         };
         if let Some((_, capture)) = self.tap.as_ref().filter(|(tap, _)| is_tapped(*tap)) {
             let mut capture = capture.lock().unwrap_or_else(PoisonError::into_inner);
@@ -199,7 +201,7 @@ impl Way {
         };
         let flow = match self.flows {
             Flows::Transport => FlowId(datagram.flow_hash()),
-            Flows::Address | Flows::BothSides => FlowId(number as u32),
+            Flows::Address | Flows::BothSides | Flows::Pairs(_) => FlowId(number as u32),
         };
         let route = &self.routes[number];
         let (class, first) = (route.class, route.first.clone());
@@ -239,6 +241,10 @@ impl Way {
             Flows::Transport => 0,
             Flows::Address => flow(self.routes.len())?,
             Flows::BothSides => 2 * flow(self.routes.len() / 2)? + side_of(ends[0]),
+            Flows::Pairs(hosts) => {
+                let [from, to] = ends.map(|end| flow_of(end).filter(|host| *host < hosts));
+                from? * hosts + to?
+            }
         };
         Some((datagram, number.min(last)))
     }
@@ -281,7 +287,9 @@ impl Way {
             let Some(delivery) = self.links[index].deliver(at) else { continue };
             let number = match self.flows {
                 Flows::Transport => 0,
-                Flows::Address | Flows::BothSides => delivery.packet.flow.0 as usize,
+                Flows::Address | Flows::BothSides | Flows::Pairs(_) => {
+                    delivery.packet.flow.0 as usize
+                }
             };
             let number = number.min(self.routes.len().saturating_sub(1));
             let hops = self.routes[number].behind(index).to_vec();

@@ -8,6 +8,6 @@ pub mod observation;
 pub mod run;
 mod series;
 pub mod spec;
-mod swarm;
+pub mod swarm;
 
 pub use spec::Experiment;

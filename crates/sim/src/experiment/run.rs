@@ -115,8 +115,8 @@ impl Experiment {
             let view = || RunView { recorder: None, qlog: None };
             let (outcome, events) = swarm::run(self, spec, || stop(view()))?;
             let recording = swarm::record(spec, &outcome, events);
-            let trace = watch.packets.map(|detail| swarm::trace(spec, &outcome, detail));
-            return Some(Watched { recording, capture: None, trace });
+            let draw = |detail| swarm::trace(spec, &outcome, "simulation", detail);
+            return Some(Watched { recording, capture: None, trace: watch.packets.map(draw) });
         }
         let mut running = Running::build(self);
         running.watch(watch);

@@ -37,8 +37,8 @@ fn name(node: u32) -> String {
     }
 }
 
-/// The ways of all blocks, for people to look at.
-pub(super) fn trace(spec: &SwarmSpec, outcome: &SwarmOutcome, detail: Detail) -> Trace {
+/// The ways of all blocks, for people to look at. `title` says where the swarm ran.
+pub fn trace(spec: &SwarmSpec, outcome: &SwarmOutcome, title: &str, detail: Detail) -> Trace {
     let number = |node: u32| u16::try_from(node).unwrap_or(u16::MAX);
     let ways = outcome.transfers.iter().map(|one| BlockWay {
         from: number(one.from),
@@ -51,11 +51,11 @@ pub(super) fn trace(spec: &SwarmSpec, outcome: &SwarmOutcome, detail: Detail) ->
     });
     let names: Vec<String> = (0..=spec.peers.len() as u32).map(name).collect();
     let size = u32::try_from(spec.block.as_bytes()).unwrap_or(u32::MAX);
-    of_swarm("simulation", &names, size, ways.collect(), detail)
+    of_swarm(title, &names, size, ways.collect(), detail)
 }
 
 /// The recording of what came of a swarm.
-pub(super) fn record(spec: &SwarmSpec, outcome: &SwarmOutcome, events: u64) -> Recording {
+pub fn record(spec: &SwarmSpec, outcome: &SwarmOutcome, events: u64) -> Recording {
     let mut recording = Recording::new();
     recording.events = events;
     for one in &outcome.transfers {
@@ -106,11 +106,13 @@ fn metrics(spec: &SwarmSpec, outcome: &SwarmOutcome) -> Vec<(&'static str, f64)>
         ("swarm_bound", spec.bound()),
         ("swarm_origin_share", outcome.sent_by(0) as f64 / file),
         ("swarm_sent_share", outcome.sent() as f64 / all),
-        ("swarm_vain_share", outcome.vain / all),
-        ("swarm_top_share", most as f64 / (came.max(1)) as f64),
-        ("swarm_refused", outcome.refused as f64 / all),
-        ("swarm_messages", outcome.messages as f64 / all),
     ];
+    metrics.extend(outcome.cost.map(|cost| ("swarm_vain_share", cost.vain / all)));
+    metrics.push(("swarm_top_share", most as f64 / (came.max(1)) as f64));
+    if let Some(cost) = outcome.cost {
+        metrics.push(("swarm_refused", cost.refused as f64 / all));
+        metrics.push(("swarm_messages", cost.messages as f64 / all));
+    }
     let (median, late, last) = (outcome.quantile(0.5), outcome.quantile(0.99), outcome.last());
     if last.is_finite() {
         metrics.extend([

@@ -14,6 +14,6 @@ mod outcome;
 mod spec;
 mod world;
 
-pub use outcome::{SwarmFate, SwarmOutcome, SwarmTransfer};
+pub use outcome::{SwarmCost, SwarmFate, SwarmOutcome, SwarmTransfer};
 pub use spec::{SwarmConduct, SwarmPeer, SwarmSpec};
 pub use world::SwarmWorld;

@@ -13,6 +13,13 @@ pub struct SwarmOutcome {
     pub named: BTreeMap<u32, Time>,
     /// Blocks on their ways, in the order of their ends.
     pub transfers: Vec<SwarmTransfer>,
+    /// What it cost beside that; none where nobody sees it.
+    pub cost: Option<SwarmCost>,
+}
+
+/// What a swarm costs beside the blocks that are of use.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SwarmCost {
     /// Blocks that were of no use: whole ones that were wrong, and the parts of others that had
     /// left when they were cut off.
     pub vain: f64,

@@ -5,7 +5,7 @@ use fontis_proto::swarm::{SwarmConfig, SwarmMessage, SwarmNode, SwarmUpload};
 
 use super::agenda::{SwarmAgenda, SwarmEvent};
 use super::graph::edges;
-use super::outcome::{SwarmFate, SwarmOutcome, SwarmTransfer};
+use super::outcome::{SwarmCost, SwarmFate, SwarmOutcome, SwarmTransfer};
 use super::spec::{SwarmConduct, SwarmPeer, SwarmSpec};
 
 /// A node offers the next block, and says that it has room for one, so many delays before a
@@ -84,6 +84,7 @@ pub struct SwarmWorld {
     is_divided: bool,
     events: u64,
     outcome: SwarmOutcome,
+    cost: SwarmCost,
 }
 
 impl SwarmWorld {
@@ -129,6 +130,7 @@ impl SwarmWorld {
             is_divided: false,
             events: 0,
             outcome: SwarmOutcome { done: vec![None; spec.peers.len()], ..SwarmOutcome::default() },
+            cost: SwarmCost::default(),
         };
         world.begin(spec);
         world
@@ -176,12 +178,12 @@ impl SwarmWorld {
     /// of it.
     pub fn finish(mut self) -> SwarmOutcome {
         self.run_to(Time::MAX);
-        self.outcome
+        self.into_outcome()
     }
 
     /// What came of it so far.
     pub fn into_outcome(self) -> SwarmOutcome {
-        self.outcome
+        SwarmOutcome { cost: Some(self.cost), ..self.outcome }
     }
 
     /// Whether everybody who stays has everything, or nothing happens any more.
@@ -200,7 +202,7 @@ impl SwarmWorld {
 
     /// Tells all neighbours.
     fn tell(&mut self, from: u32, message: SwarmMessage, now: Time) {
-        self.outcome.messages += self.member(from).neighbours.len() as u64;
+        self.cost.messages += self.member(from).neighbours.len() as u64;
         self.agenda.push(now + self.delay, SwarmEvent::Told { from, message });
     }
 
@@ -380,7 +382,7 @@ impl SwarmWorld {
         let Some(begun) = one.begun else { return };
         one.settle(now);
         self.note(&one, begun, now, SwarmFate::Cut);
-        self.outcome.vain += 1.0 - one.left;
+        self.cost.vain += 1.0 - one.left;
         if one.left > 0.0 {
             self.forget(id, &one, now);
         }
@@ -411,7 +413,7 @@ impl SwarmWorld {
         let is_here = member.is_here && member.neighbours.contains(&from);
         let has_room = is_here && member.coming < member.downloads;
         if !has_room || !member.node.accept(block) {
-            self.outcome.refused += 1;
+            self.cost.refused += 1;
             if !has_room {
                 let message = SwarmMessage::Lost(block);
                 self.agenda.push(now + delay, SwarmEvent::Hear { at: from, from: to, message });
@@ -524,7 +526,7 @@ impl SwarmWorld {
         if lies {
             self.member(to).node.lost(block);
             self.outcome.named.entry(from).or_insert(now);
-            self.outcome.vain += 1.0;
+            self.cost.vain += 1.0;
             self.tell(to, SwarmMessage::Lost(block), now);
             // They do not meet again.
             self.known[to as usize].remove(&from);
