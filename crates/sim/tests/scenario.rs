@@ -256,7 +256,7 @@ fn a_trace_comes_from_a_file_beside_the_scenario_or_from_a_model() {
     }
     let both =
         "[topology]\nrate_trace = \"cellular:1 Mbit/s,1%,1 s\"\nrate_changes = [\"1 s:1 Mbit/s\"]";
-    assert!(error(both).contains("either a trace or changes"));
+    assert!(error(both).contains("either a trace, or bursts, or changes"));
     assert!(error("[topology]\nrate_trace = \"a\"").contains("cannot be read here"));
 }
 
