@@ -220,6 +220,7 @@ impl Shared {
         let connection = task::timeout(self.patience, connection).await;
         let connection = connection.map_err(|_| ConnectError::NoAnswer(*remote))??;
         connection.transfers_only(None);
+        connection.skip_checkpoints();
         tell(Progress::Connected { remote: *remote });
         tokio::select! {
             biased;

@@ -13,6 +13,7 @@ mod sources;
 mod storing;
 mod swarms;
 pub(crate) mod task;
+mod telling;
 mod transfers;
 pub(crate) mod world;
 

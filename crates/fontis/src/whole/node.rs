@@ -8,13 +8,14 @@ use fontis_base::{Rate, Stream};
 
 use super::disk::Disk;
 use super::site::{NAME, PORT, endpoint};
+use super::telling::Telling;
 use super::transfers::lock;
 use super::{net, note, world};
 use crate::dest::Dest;
 use crate::endpoint::{Accept, Endpoint};
 use crate::identity::Identity;
 use crate::sink::SinkOptions;
-use crate::transfer::{Progress, Report, TransferError, share};
+use crate::transfer::{Progress, Report, share};
 use crate::url::Url;
 
 /// Bytes that an endpoint may hold for its peers: some thirty of the longest blocks.
@@ -38,19 +39,6 @@ pub(super) enum Stay {
     Leaves,
 }
 
-/// What a process of a peer tells.
-#[derive(Debug, Default)]
-pub(super) struct Words {
-    pub(super) result: Option<Result<Report, TransferError>>,
-    pub(super) dropped: Vec<(SocketAddr, String)>,
-    /// Bytes that are stored, once the object is known.
-    done: Option<u64>,
-    /// What should not have been told.
-    fault: Option<String>,
-    /// Whether it has ended by itself.
-    pub(super) has_left: bool,
-}
-
 pub(super) struct Node {
     /// Its machine.
     pub(super) number: usize,
@@ -58,7 +46,7 @@ pub(super) struct Node {
     pub(super) stay: Stay,
     /// The rate at which it sends on.
     pub(super) rate: Option<Rate>,
-    pub(super) telling: Arc<Mutex<Words>>,
+    pub(super) telling: Arc<Mutex<Telling>>,
     pub(super) endpoint: Arc<Mutex<Option<Endpoint>>>,
     /// Its processes so far.
     pub(super) process: Arc<Mutex<u32>>,
@@ -81,23 +69,6 @@ pub(super) fn identity(number: usize) -> Identity {
 /// The address of its endpoint.
 pub(super) fn address(number: usize) -> SocketAddr {
     SocketAddr::from(([10, 0, 0, number as u8 + 1], PORT))
-}
-
-impl Words {
-    fn see(&mut self, progress: Progress, size: u64) {
-        let (is_wrong, done) = match progress {
-            Progress::Dropped { remote, error } => return self.dropped.push((remote, error)),
-            Progress::Started { bytes, resumed, .. } => {
-                (self.done.is_some() || bytes != size, resumed)
-            }
-            Progress::Moved { done, .. } => (self.done.is_none_or(|before| done < before), done),
-            _ => return,
-        };
-        let before = self.done.replace(done);
-        if is_wrong || done > size {
-            self.fault = Some(format!("{done} bytes of {size} are there after {before:?}"));
-        }
-    }
 }
 
 impl Node {

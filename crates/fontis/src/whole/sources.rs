@@ -18,6 +18,7 @@ use fontis_base::Stream;
 use super::disk::Disk;
 use super::net::{self, Trouble};
 use super::site::{Honesty, MEMORY, NAME, Site, endpoint, object, whole_blocks, whole_bytes};
+use super::telling::Telling;
 use super::transfers::{held, lock};
 use super::{first_seed, note, runs, world};
 use crate::dest::Dest;
@@ -25,7 +26,7 @@ use crate::endpoint::{Accept, Endpoint, LocalInterface};
 use crate::hash_tree::HashTree;
 use crate::identity::Identity;
 use crate::sink::SinkOptions;
-use crate::transfer::{self, Progress, Report, SourceServer, TransferError};
+use crate::transfer::{self, Report, SourceServer, TransferError};
 
 /// The time in which a run is over: much longer than all timeouts of the library.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -47,17 +48,6 @@ const NOTICED: Duration = Duration::from_secs(12);
 /// for waited for it for ever (28); one that had none for a block that had begun blamed the server
 /// that gave it up (5904).
 const FOUND: [u64; 3] = [103, 28, 5904];
-
-/// What an attempt of the client tells.
-#[derive(Default)]
-struct Telling {
-    result: Option<Result<Report, TransferError>>,
-    dropped: Vec<(SocketAddr, String)>,
-    /// Bytes that are stored.
-    done: Option<u64>,
-    /// What should not have been told.
-    fault: Option<String>,
-}
 
 /// The interfaces of the client's process.
 #[derive(Default)]
@@ -139,24 +129,6 @@ impl Interfaces {
     }
 }
 
-impl Telling {
-    fn see(&mut self, progress: Progress, size: u64) {
-        note(|| format!("the client sees {progress:?}"));
-        let (is_wrong, done) = match progress {
-            Progress::Dropped { remote, error } => return self.dropped.push((remote, error)),
-            Progress::Started { bytes, resumed, .. } => {
-                (self.done.is_some() || bytes != size, resumed)
-            }
-            Progress::Moved { done, .. } => (self.done.is_none_or(|before| done < before), done),
-            _ => return,
-        };
-        let before = self.done.replace(done);
-        if is_wrong || done > size {
-            self.fault = Some(format!("{done} bytes of {size} are there after {before:?}"));
-        }
-    }
-}
-
 impl Gathering {
     fn new(seed: u64) -> Self {
         let mut random = Stream::new(seed, "sources");
@@ -230,7 +202,10 @@ impl Gathering {
                     interfaces.use_others(others);
                 }
                 let (dest, options) = (Dest::new("/"), SinkOptions::default());
-                let see = |progress| lock(&telling).see(progress, size);
+                let see = |progress| {
+                    note(|| format!("the client sees {progress:?}"));
+                    lock(&telling).see(progress, size);
+                };
                 let got = transfer::get_from(servers, &dest, options, ANSWER, see).await;
                 for endpoint in endpoints {
                     endpoint.farewell().await;
