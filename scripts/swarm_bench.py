@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -121,6 +122,18 @@ def cpu(process: subprocess.Popen) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def await_all(gets: dict[int, subprocess.Popen], word: str) -> None:
+    """Waits until all nodes have said that they have the file. Who is not read stands still."""
+
+    def is_done(get: subprocess.Popen) -> bool:
+        return any(word in line for line in get.stdout)
+
+    with ThreadPoolExecutor(len(gets)) as pool:
+        for number, done in zip(gets, pool.map(is_done, gets.values()), strict=True):
+            if not done:
+                sys.exit(f"swarm_bench: node {number} ended with {gets[number].wait()}, without the file")
+
+
 def fontis(nodes: Nodes, work: Path) -> tuple[float, int, float]:
     """Seconds until the last node has the file, bytes that the origin sent, seconds of a processor
     for each node."""
@@ -135,9 +148,7 @@ def fontis(nodes: Nodes, work: Path) -> tuple[float, int, float]:
         gets[number] = subprocess.Popen(
             [*nodes.at(number), *command], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
-    for number, get in gets.items():
-        if not any('"event":"done"' in line for line in get.stdout):
-            sys.exit(f"swarm_bench: node {number} ended with {get.wait()}, and has nothing")
+    await_all(gets, '"event":"done"')
     took, sent = time.monotonic() - begun, nodes.sent() - before
     spent = sum(map(cpu, gets.values())) / NODES
     for process in [*gets.values(), origin]:
@@ -172,9 +183,7 @@ def libtorrent(nodes: Nodes, work: Path) -> tuple[float, int, float]:
         folder.mkdir()
         known = [f"10.8.0.{other}" for other in [ORIGIN, *range(1, number)]]
         gets[number] = node("leech", folder, number, known)
-    for number, get in gets.items():
-        if not any(line == "done\n" for line in get.stdout):
-            sys.exit(f"swarm_bench: node {number} of libtorrent ended with {get.wait()}")
+    await_all(gets, "done\n")
     took, sent = time.monotonic() - begun, nodes.sent() - before
     spent = sum(map(cpu, gets.values())) / NODES
     for process in [*gets.values(), origin]:

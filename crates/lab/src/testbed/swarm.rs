@@ -1,19 +1,20 @@
 //! A swarm of a scenario with the library's own nodes, each in a namespace, over emulated links.
 
-use std::collections::BTreeMap;
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fontis::transfer::{FileServer, Progress, ServerEvent, share};
+use fontis::transfer::{FileServer, Progress, ServerEvent, TransferError, share};
 use fontis::udp::Clock;
 use fontis::{Accept, Dest, Endpoint, EndpointConfig, Identity, SinkOptions, SourceOptions, Url};
 use fontis_base::{Duration, Probability, Rate, Size, Stream, Time};
 use fontis_net::{Limit, LinkConfig, Loss};
 use fontis_sim::Experiment;
 use fontis_sim::experiment::run::{Watch, Watched};
-use fontis_sim::experiment::swarm::{record, trace};
+use fontis_sim::experiment::swarm::{name, record, trace};
 use fontis_sim::swarm::{
     SwarmConduct, SwarmFate, SwarmOutcome, SwarmPeer, SwarmSpec, SwarmTransfer,
 };
@@ -55,7 +56,9 @@ pub(super) fn run(
     let mut environment = Environment::read(&network.nodes[0], MTU)?;
     environment.ignored = vec!["swarm.neighbours", "swarm.uploads", "swarm.downloads"];
     let folder = tempfile::tempdir().map_err(system("make a folder for what is fetched"))?;
-    write_object(&folder.path().join(NAME), experiment.seed, spec.blocks)?;
+    let object = folder.path().join(NAME);
+    write_object(&object, experiment.seed, spec.blocks)
+        .map_err(system("write a swarm's object"))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(system("start threads"))?;
     let mut nodes = Nodes::start(spec, &network, folder.path(), clock, &runtime)?;
@@ -108,16 +111,19 @@ fn check(spec: &SwarmSpec) -> Result<(), TestbedError> {
 }
 
 /// Writes random blocks.
-fn write_object(path: &Path, seed: u64, blocks: u32) -> Result<(), TestbedError> {
+fn write_object(path: &Path, seed: u64, blocks: u32) -> io::Result<()> {
     let mut random = Stream::new(seed, "swarm/object");
-    let mut write = || {
-        let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
-        for _ in 0..u64::from(blocks) * BLOCK.as_bytes() / 8 {
-            file.write_all(&random.next_u64().to_le_bytes())?;
-        }
-        file.flush()
-    };
-    write().map_err(system("write the object of a swarm"))
+    let mut file = io::BufWriter::new(File::create(path)?);
+    for _ in 0..u64::from(blocks) * BLOCK.as_bytes() / 8 {
+        file.write_all(&random.next_u64().to_le_bytes())?;
+    }
+    file.flush()
+}
+
+fn hash(path: &Path) -> io::Result<blake3::Hash> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize())
 }
 
 /// Namespaces around a router: each has an uplink and a downlink, whose queues all of its packets
@@ -184,6 +190,8 @@ struct Log {
     outcome: SwarmOutcome,
     failure: Option<String>,
     sent_by_origin: u64,
+    /// Who gave up.
+    alone: BTreeSet<u32>,
 }
 
 fn lock(log: &Mutex<Log>) -> std::sync::MutexGuard<'_, Log> {
@@ -226,6 +234,7 @@ impl<'a> Nodes<'a> {
         lock(&log).outcome.done = vec![None; spec.peers.len()];
         let endpoint = bind(0, &identity)?;
         let object = folder.join(NAME);
+        let hashed = hash(&object).map_err(system("read a swarm's object"))?;
         let server =
             FileServer::of_object(endpoint.clone(), &object, &SourceOptions::default(), None)
                 .map_err(|error| TestbedError::Flow {
@@ -254,7 +263,7 @@ impl<'a> Nodes<'a> {
                 endpoint: endpoint.clone(),
                 url: url.clone(),
                 dest: Dest::Path(folder.join(node.to_string())),
-                object: object.clone(),
+                object: hashed,
                 log: log.clone(),
                 since: Since { clock, began },
             };
@@ -274,8 +283,7 @@ impl<'a> Nodes<'a> {
         let enough = spec.origin_sends.is_some_and(|most| log.sent_by_origin >= u64::from(most));
         if enough && let Some((endpoint, serving)) = self.origin.take() {
             serving.abort();
-            let _inside = self.runtime.enter();
-            drop(endpoint);
+            self.runtime.spawn(endpoint.farewell());
             log.outcome.left.insert(0, now);
         }
         for (node, peer) in (1..).zip(&spec.peers) {
@@ -283,18 +291,21 @@ impl<'a> Nodes<'a> {
                 && let Some((endpoint, fetching)) = self.peers.remove(&node)
             {
                 fetching.abort();
-                let _inside = self.runtime.enter();
-                drop(endpoint);
+                self.runtime.spawn(endpoint.farewell());
                 log.outcome.left.insert(node, now);
             }
         }
     }
 
-    /// Whether all who stay have everything.
+    /// Whether all who stay have everything, or have given up.
     fn are_done(&self, spec: &SwarmSpec) -> bool {
         let log = lock(&self.log);
-        let has = |node: u32| log.outcome.done[node as usize - 1].is_some();
-        (1..=spec.peers.len() as u32).all(|node| has(node) || log.outcome.left.contains_key(&node))
+        let is_done = |node: u32| {
+            log.outcome.done[node as usize - 1].is_some()
+                || log.outcome.left.contains_key(&node)
+                || log.alone.contains(&node)
+        };
+        (1..=spec.peers.len() as u32).all(is_done)
     }
 
     fn failure(&self) -> Option<TestbedError> {
@@ -309,13 +320,6 @@ impl<'a> Nodes<'a> {
         let mut outcome = std::mem::take(&mut lock(&self.log).outcome);
         outcome.transfers.sort_by_key(|one| one.ended);
         outcome
-    }
-}
-
-fn name(node: u32) -> String {
-    match node {
-        0 => "origin".to_owned(),
-        node => format!("peer {node}"),
     }
 }
 
@@ -340,7 +344,7 @@ struct Member {
     endpoint: Endpoint,
     url: Url,
     dest: Dest,
-    object: std::path::PathBuf,
+    object: blake3::Hash,
     log: Arc<Mutex<Log>>,
     since: Since,
 }
@@ -357,17 +361,21 @@ impl Member {
         let at = self.since.time();
         let (report, _sharing) = match shared {
             Ok(shared) => shared,
+            // Nobody that is left has the rest: it is not complete, which the recording says.
+            Err(TransferError::Alone) => {
+                lock(&self.log).alone.insert(self.node);
+                return;
+            }
             Err(error) => return self.fail(error.to_string()),
         };
         let got = report.path.clone().unwrap_or_default();
-        let object = self.object.clone();
-        let is_same = tokio::task::spawn_blocking(move || {
-            let is_same = std::fs::read(&got).ok() == std::fs::read(object).ok();
+        let hashed = tokio::task::spawn_blocking(move || {
+            let hashed = hash(&got);
             // Tens of copies would fill a disk of memory.
             let _ = std::fs::remove_file(got);
-            is_same
+            hashed
         });
-        if !is_same.await.unwrap_or(false) {
+        if !matches!(hashed.await, Ok(Ok(hash)) if hash == self.object) {
             return self.fail("it has other bytes than the origin".to_owned());
         }
         lock(&self.log).outcome.done[self.node as usize - 1] = Some(at);

@@ -30,7 +30,7 @@ pub(super) fn run(
 }
 
 /// The name of a node in recordings.
-fn name(node: u32) -> String {
+pub fn name(node: u32) -> String {
     match node {
         0 => "origin".to_owned(),
         node => format!("peer {node}"),
