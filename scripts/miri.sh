@@ -32,3 +32,4 @@ watched() {
 watched -p fontis-base -p fontis-codes --lib
 watched -p fontis-cli --bin fontis
 watched -p fontis-lab --lib -- testbed kernel
+watched -p fontis-lab --test testbed -- an_echo nothing_wrong nodes_of_a_swarm
