@@ -64,8 +64,9 @@ pub(crate) struct Args {
     /// shares the path to the slowest receiver fairly with TCP, and takes every loss for
     /// congestion; or auto, which takes there what fontis get would take, and finds out which loss
     /// is the path's own. Fifty casts by auto over one link drop up to 2.9 %, where TCP drops 1.0 %
-    #[arg(long, value_name = "RATE|auto|tfmcc", default_value = "tfmcc", value_parser = rate)]
-    rate: CastRate,
+    /// [default: tfmcc]
+    #[arg(long, value_name = "RATE|auto|tfmcc", value_parser = rate)]
+    rate: Option<CastRate>,
     /// With auto and tfmcc, the least: a receiver that is slower has what it lacks later, and slows
     /// nobody
     #[arg(long, value_name = "RATE", value_parser = fixed_rate)]
@@ -76,12 +77,10 @@ pub(crate) struct Args {
     /// Begin when so many have come [default: as many as --receivers says, or one]
     #[arg(long, value_name = "N")]
     start: Option<u32>,
-    /// Use no multicast: receivers fetch with fontis get --share, and send on to each other what
-    /// has come; --receivers says when this side may leave
-    #[arg(
-        long,
-        conflicts_with_all = ["group", "interface", "hops", "rate", "min_rate", "start", "one_way"]
-    )]
+    /// Receivers fetch with fontis get --share, and send on to each other what has come;
+    /// --receivers says when this side may leave. By multicast, too, if --rate or --group is given:
+    /// whom that does not reach, and who comes late, gets everything from the others
+    #[arg(long, conflicts_with = "one_way")]
     swarm: bool,
     /// Take no answers, for a data diode, a satellite, or multicast without a way back: send so
     /// much that --loss does not matter, in rounds
@@ -130,6 +129,8 @@ Examples:
     arecord -f cd | fontis cast - --rate 3mbit --latency 2s
   Where multicast does not pass; each receiver sends on to the others what it has:
     fontis cast image.iso --swarm
+  Where it reaches some of them:
+    fontis cast image.iso --swarm --rate 100mbit --receivers 30
   Over routers that forward a group of one source:
     fontis cast image.iso --rate 50mbit --group 232.1.2.3:4436 --hops 8";
 
@@ -180,7 +181,7 @@ fn group_for(path: &Path) -> SocketAddr {
 
 /// The rate of the flags.
 fn chosen_rate(args: &Args) -> Result<CastRate, Failure> {
-    match (args.rate, args.min_rate) {
+    match (args.rate.unwrap_or(CastRate::by(CastLaw::Tfmcc)), args.min_rate) {
         (CastRate::Fixed(_), Some(_)) => {
             let text = "--min-rate is for --rate auto and tfmcc: a fixed rate is the least and the \
                         most";
@@ -221,8 +222,20 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(text.to_owned()));
     }
     if args.swarm {
+        let casts = args.rate.is_some() || args.group.is_some();
+        let others = args.start.is_some()
+            || args.min_rate.is_some()
+            || args.interface.is_some()
+            || args.hops != 1;
+        if others && !casts {
+            let text = "--swarm uses no multicast by itself: add --rate or --group, or leave \
+                        --start, --min-rate, --interface and --hops out";
+            return Err(Failure::Usage(text.to_owned()));
+        }
+        let cast = if casts { Some(options_of(args, &path)?) } else { None };
         return swarm::run(&SwarmCast {
             path: &path,
+            cast,
             listen: &args.listen,
             port: PORT,
             public: args.public,
@@ -249,7 +262,7 @@ fn live_rate(rate: CastRate) -> Result<Rate, Failure> {
 }
 
 /// What casts the file or folder at `path`.
-async fn caster_of(
+pub(crate) async fn caster_of(
     path: &Path,
     selection: SourceOptions,
     options: CastOptions,
@@ -261,8 +274,8 @@ async fn caster_of(
     Ok(made.map_err(|_| failed())??)
 }
 
-/// Casts to a group.
-fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
+/// The group of the flags.
+fn group_of(args: &Args, path: &Path) -> Result<CastGroup, Failure> {
     let address = args.group.unwrap_or_else(|| group_for(path));
     if !address.ip().is_multicast() || address.port() == 0 {
         return Err(Failure::Usage(format!(
@@ -274,6 +287,20 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
         Some(name) => group_interface(name, address.is_ipv6())?,
         None => group_interface_for(address)?,
     };
+    Ok(CastGroup { address, interface, hops: args.hops })
+}
+
+/// The group and the rate of the flags.
+fn options_of(args: &Args, path: &Path) -> Result<CastOptions, Failure> {
+    let (group, rate) = (group_of(args, path)?, chosen_rate(args)?);
+    let wait_for = args.start.or(args.receivers).unwrap_or(1);
+    Ok(CastOptions { group, rate, wait_for })
+}
+
+/// Casts to a group.
+fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
+    let CastOptions { group, rate, wait_for } = options_of(args, path)?;
+    let address = group.address;
     if args.rounds == Some(0) {
         let text = "--rounds 0 sends nothing: leave it out to send until Ctrl-C";
         return Err(Failure::Usage(text.to_owned()));
@@ -281,8 +308,6 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
     let keys = args.keys.load()?;
     let selection = args.selection.load()?;
     let as_json = args.json;
-    let group = CastGroup { address, interface, hops: args.hops };
-    let rate = chosen_rate(args)?;
     if args.one_way {
         let CastRate::Fixed(rate) = rate else {
             let text = "--one-way hears nobody: name a rate, as in --rate 20mbit";
@@ -301,7 +326,6 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
             (false, Some(_)) => Some(Secret::generate()),
             (false, None) => Some(read_secret(path, &keys)?),
         };
-        let wait_for = args.start.or(expected).unwrap_or(1);
         let caster = match live {
             Some(rate) => {
                 let latency = args.latency.unwrap_or(LATENCY);
@@ -317,10 +341,7 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
         control.attach(&endpoint);
         let _open = crate::steering::open(&control);
         announce(&urls, as_json);
-        let rate = match rate {
-            CastRate::Fixed(rate) => text::rate(rate.as_mbps_f64()),
-            CastRate::Adaptive { .. } => "a rate that all receivers bear".to_owned(),
-        };
+        let rate = rate_text(rate);
         status(&format_args!("casting {} to {address} at {rate}; Ctrl-C ends it", path.display()));
         let done = Arc::new(AtomicU32::new(0));
         let events = {
@@ -336,25 +357,8 @@ fn cast(args: &Args, path: &Path) -> Result<(), Failure> {
                 }
             }
         };
-        let watch = async {
-            let (mut ticks, mut last) = (0, String::new());
-            loop {
-                tokio::time::sleep(TICK).await;
-                ticks += 1;
-                let all = expected.is_some_and(|all| done.load(Ordering::Relaxed) >= all);
-                let Some(now) = cast_status() else { continue };
-                if ticks % TICKS_OF_A_LINE != 0 && !all && !now.is_over {
-                    continue;
-                }
-                say(&now, as_json, &mut last);
-                if let Some(failure) = now.failure {
-                    return Err(Failure::Failed(failure));
-                }
-                if all || now.is_over {
-                    return Ok(());
-                }
-            }
-        };
+        let all = || expected.is_some_and(|all| done.load(Ordering::Relaxed) >= all);
+        let watch = watch(cast_status, as_json, all);
         tokio::select! {
             () = server.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
             ended = watch => ended,
@@ -414,6 +418,39 @@ fn send_one_way(
         }
         Ok(())
     })
+}
+
+/// Says in words how fast a cast is.
+pub(crate) fn rate_text(rate: CastRate) -> String {
+    match rate {
+        CastRate::Fixed(rate) => text::rate(rate.as_mbps_f64()),
+        CastRate::Adaptive { .. } => "a rate that all receivers bear".to_owned(),
+    }
+}
+
+/// Tells how a cast goes, until all receivers have everything.
+pub(crate) async fn watch(
+    cast_status: impl Fn() -> Option<CastStatus>,
+    as_json: bool,
+    all: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let (mut ticks, mut last) = (0, String::new());
+    loop {
+        tokio::time::sleep(TICK).await;
+        ticks += 1;
+        let all = all();
+        let Some(now) = cast_status() else { continue };
+        if ticks % TICKS_OF_A_LINE != 0 && !all && !now.is_over {
+            continue;
+        }
+        say(&now, as_json, &mut last);
+        if let Some(failure) = now.failure {
+            return Err(Failure::Failed(failure));
+        }
+        if all || now.is_over {
+            return Ok(());
+        }
+    }
 }
 
 /// Tells how the receivers fare, if it differs from what was told last.

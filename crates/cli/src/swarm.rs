@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
-use fontis::transfer::{FileServer, ServerEvent};
+use fontis::transfer::{CastOptions, FileServer, ServerEvent};
 use fontis_proto::rate::RateKind;
 use tokio::sync::mpsc;
 
+use crate::cast::{caster_of, rate_text, watch};
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;
@@ -23,6 +24,8 @@ const TICK: Duration = Duration::from_millis(100);
 /// An object for a swarm, and what `fontis cast` was told.
 pub(crate) struct SwarmCast<'a> {
     pub(crate) path: &'a Path,
+    /// By multicast, too, in this way.
+    pub(crate) cast: Option<CastOptions>,
     pub(crate) listen: &'a ListenArgs,
     /// The default port.
     pub(crate) port: u16,
@@ -43,9 +46,12 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
     block_on(&keys, async {
         let endpoint = args.listen.bind(args.port, &keys, RateKind::default())?;
         let secret = if args.public { None } else { Some(read_secret(path, &keys)?) };
-        let server = {
-            let (endpoint, path, secret) = (endpoint.clone(), path.to_owned(), secret.clone());
-            let work = move || FileServer::of_object(endpoint, &path, &selection, secret);
+        let (own, shown) = (endpoint.clone(), secret.clone());
+        let server = if let Some(options) = args.cast {
+            FileServer::of_swarm(own, caster_of(path, selection, options).await?, shown)?
+        } else {
+            let path = path.to_owned();
+            let work = move || FileServer::of_object(own, &path, &selection, shown);
             let made = tokio::task::spawn_blocking(work).await;
             made.map_err(|_| Failure::Failed("internal error: a worker failed".to_owned()))??
         };
@@ -58,6 +64,17 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
             "receivers fetch {} with fontis get --share; Ctrl-C ends it",
             path.display()
         ));
+        if let Some(CastOptions { group, rate, .. }) = args.cast {
+            let rate = rate_text(rate);
+            status(&format_args!("casting it to {}, too, at {rate}", group.address));
+        }
+        let watching = watch(server.cast_status(), as_json, || false);
+        let cast = async {
+            if let Err(failure) = watching.await {
+                status(&format_args!("{failure}; receivers get everything from each other"));
+            }
+            std::future::pending::<()>().await;
+        };
         let is_needed = server.is_needed();
         let (done, mut all_done) = mpsc::unbounded_channel();
         let events = move |event: ServerEvent| {
@@ -84,6 +101,7 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
         tokio::select! {
             () = server.run(events) => Err(Failure::Failed("the socket failed".to_owned())),
             () = enough => Ok(()),
+            () = cast => Ok(()),
             () = interrupted() => Ok(()),
         }
     })

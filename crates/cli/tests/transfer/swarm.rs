@@ -41,6 +41,17 @@ fn four_peers_take_little_more_from_the_origin_than_one_would() {
 }
 
 #[test]
+fn a_group_feeds_those_who_hear_it_and_they_feed_the_others() {
+    // Without nftables nobody is deaf.
+    let room = ["4", "60mbit", "60mbit", "0", "group:40mbit:1"];
+    let run = || share(16, 60.0, &room, &[1, 2, 3, 4]);
+    // The origin has one to feed beside the group, and is not the only one to do so.
+    one_of_three(run, |(times, sent)| *times < 3.0 && (1.0..2.0).contains(sent));
+    let room = ["3", "60mbit", "60mbit", "0", "group:40mbit:0"];
+    one_of_three(|| share(16, 60.0, &room, &[1, 2, 3]), |(_, sent)| (1.0..1.3).contains(sent));
+}
+
+#[test]
 fn who_is_killed_and_an_origin_that_leaves_hold_nobody_up() {
     let room = ["4", "60mbit", "60mbit", "0", "kill:1"];
     if share(12, 60.0, &room, &[2, 3, 4]).is_none() {

@@ -2,8 +2,8 @@
 # peers in $1, their rates in $2 (RATE or UP/DOWN each, with commas, over again if they are few),
 # that of the origin in $3, the percentage of packets that every other peer loses in $4, and in $5
 # what happens: leave:N (the origin is ended when so many have everything), kill:SECONDS (the first
-# peer is killed), late:SECONDS (it comes later), or nothing. Further arguments are those of fontis
-# get.
+# peer is killed), late:SECONDS (it comes later), group:RATE:DEAF (the origin casts at that rate,
+# too, and the first peers do not hear it), or nothing. Further arguments are those of fontis get.
 # Prints the last events of each peer, and then how long it took and what the origin sent.
 fontis=$0; peers=$1; rates=$2; origin_rate=$3; loss=$4; happens=$5; shift 5
 unshare -n sleep 600 & origin=$!
@@ -48,6 +48,23 @@ done
 rm -rf got[0-9]*
 leave=
 case $happens in nothing) leave="--receivers $peers" ;; esac
+case $happens in group:*)
+    rate=${happens#*:}
+    leave="--receivers $peers --rate ${rate%:*}"
+    i=0
+    while [ $i -lt ${rate#*:} ]; do
+        i=$((i + 1))
+        eval "pid=\$peer$i"
+        nsenter -t $pid -n nft -f - <<END || exit 77
+table netdev deaf {
+    chain group {
+        type filter hook ingress device eth0 priority 0;
+        udp dport 4436 drop
+    }
+}
+END
+    done ;;
+esac
 nsenter -t $origin -n $fontis cast served/file --swarm --json --public --listen 10.8.0.250:4435 \
     $leave > casting 2> casting.err &
 caster=$!
@@ -83,7 +100,7 @@ leave:*)
     ;;
 esac
 for one in $gets; do wait $one; done
-case $happens in nothing) wait $caster || exit 1 ;; esac
+case $happens in nothing | group:*) wait $caster || exit 1 ;; esac
 took=$((($(date +%s%N) - begun) / 1000000))
 i=0
 while [ $i -lt $peers ]; do

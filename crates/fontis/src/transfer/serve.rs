@@ -1,26 +1,27 @@
+mod taking_part;
+
 use std::collections::HashMap;
 use std::num::NonZero;
 use std::path::Path;
-use std::pin::pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use fontis_proto::dfcp::{CloseReason, SendOptions};
+use fontis_proto::dfcp::SendOptions;
 use fontis_proto::sctp::CodingConfig;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use super::cast::{CastStatus, Caster};
 use super::gate::{Gate, Pass, TOO_MANY};
 use super::guesses::{GUESSED, Guesses};
-use super::message::{NO_SECRET, NOT_HERE, Named, Request, Response, decode, encode};
-use super::outgoing::{CODE_COMPLETE, IN_TURN, Outgoing, Tree, key_text, lost};
+use super::message::{NO_SECRET, NOT_HERE, Request, Response, decode, encode};
+use super::outgoing::{IN_TURN, Outgoing, Tree, key_text, lost};
 use super::over_sctp::{NOT_OVER_SCTP, SctpCarrier};
 use super::pace::Pace;
 use super::pieces::encode_around;
-use super::swarm::{Newcomer, Swarm, Swarms};
+use super::swarm::Swarms;
 use super::wanted::{Begun, Get, Join, Share, Wanted};
 use super::{Report, ServerEvent, TransferError};
 use crate::connection::Connection;
@@ -32,6 +33,7 @@ use crate::sctp::SctpEndpoint;
 use crate::source::{Source, SourceError, SourceOptions};
 use crate::task;
 use crate::url::Secret;
+use taking_part::{admit, invite};
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
@@ -116,6 +118,22 @@ impl FileServer {
         Ok(Self::of(endpoint, Root::Object(object), secret))
     }
 
+    /// A server of what is cast to a group, for those who send on to each other what they have:
+    /// whom the group does not reach gets everything from the others.
+    ///
+    /// # Errors
+    /// If it is a stream.
+    pub fn of_swarm(
+        endpoint: Endpoint,
+        caster: Caster,
+        secret: Option<Secret>,
+    ) -> Result<Self, TransferError> {
+        let (source, tree) = caster.object().cloned().ok_or(TransferError::Unordered)?;
+        let object = Outgoing { source, tree: Tree::Known(tree) };
+        let swarms = Swarms::new(endpoint.public_key(), Some(Arc::new(caster)));
+        Ok(Self::with(endpoint, Root::Object(object), secret, swarms))
+    }
+
     /// A server of this object alone, with a tree that need not be the object's own.
     #[cfg(test)]
     pub(crate) fn of_parts(
@@ -128,9 +146,13 @@ impl FileServer {
     }
 
     fn of(endpoint: Endpoint, root: Root, secret: Option<Secret>) -> Self {
+        let swarms = Swarms::new(endpoint.public_key(), None);
+        Self::with(endpoint, root, secret, swarms)
+    }
+
+    fn with(endpoint: Endpoint, root: Root, secret: Option<Secret>, swarms: Swarms) -> Self {
         let trees = HashCache::new(CACHED_TREES);
         let options = SourceOptions::default();
-        let swarms = Swarms::new(endpoint.public_key());
         let gate = Gate::new();
         let shared = Shared { root, secret, options, trees, gate, swarms, sctp: None };
         Self { endpoint, shared: Arc::new(shared), patience: PATIENCE }
@@ -140,7 +162,7 @@ impl FileServer {
     pub fn cast_status(&self) -> impl Fn() -> Option<CastStatus> + Send + Sync + 'static {
         let shared = self.shared.clone();
         move || match &shared.root {
-            Root::Folder(_) | Root::Object(_) => None,
+            Root::Folder(_) | Root::Object(_) => shared.swarms.cast_status(),
             Root::Cast(caster) => Some(caster.status()),
         }
     }
@@ -348,119 +370,6 @@ impl Client {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Takes a client into the group, until it leaves.
-async fn invite(
-    shared: &Shared,
-    client: &Client,
-    Join { id, path, .. }: Join,
-    events: &(impl Fn(ServerEvent) + Send + Sync),
-) {
-    let remote = client.connection.remote_addr();
-    let refuse = |text: &str| {
-        client.respond(&Response::Error { id, text: text.to_owned() });
-        events(ServerEvent::Failed { remote, error: text.to_owned() });
-    };
-    let Root::Cast(caster) = &shared.root else {
-        return refuse("nothing is cast to a group here: use `fontis get`");
-    };
-    let name = caster.name().to_owned();
-    if !path.is_empty() && path != name {
-        return refuse(NOT_HERE);
-    }
-    if client.has_joined.swap(true, Ordering::Relaxed) {
-        return refuse("this connection takes part already");
-    }
-    let begin = moment::now();
-    let invitation = caster.join();
-    let member = invitation.member();
-    client.respond(&Response::Invite { id, invitation });
-    events(ServerEvent::Started { remote, name, bytes: caster.bytes() });
-    let reason = client.connection.closed().await;
-    caster.leave(member);
-    if matches!(reason, CloseReason::Peer { code: CODE_COMPLETE, .. }) {
-        let report = Box::new(caster.report(begin));
-        events(ServerEvent::Finished { remote, report });
-    } else {
-        let error = format!("left before it had everything: {reason}");
-        events(ServerEvent::Failed { remote, error });
-    }
-}
-
-/// Takes a client into the swarm of an object, until it leaves.
-async fn admit(
-    shared: &Arc<Shared>,
-    client: &Client,
-    Share { id, named, .. }: Share,
-    events: &(impl Fn(ServerEvent) + Send + Sync),
-) {
-    let begin = moment::now();
-    let remote = client.connection.remote_addr();
-    let fail = |text: &str, error: String| {
-        client.respond(&Response::Error { id, text: text.to_owned() });
-        events(ServerEvent::Failed { remote, error });
-    };
-    let knows = matches!(named, Named::Root(_));
-    let swarm = match named {
-        Named::Root(root) => shared.swarms.find(&root),
-        Named::Path(path) => match found(shared, client, path).await {
-            Ok(swarm) => Some(swarm),
-            Err(error) => return fail(text_of(&error).as_str(), error.to_string()),
-        },
-    };
-    let Some(swarm) = swarm else {
-        return fail(NOT_HERE, "an object that nobody shares was asked for".to_owned());
-    };
-    let (name, bytes) = (swarm.name(), swarm.size());
-    events(ServerEvent::Started { remote, name: name.clone(), bytes: Some(bytes) });
-    let (complete, completed) = oneshot::channel();
-    let connection = client.connection.clone();
-    let newcomer = Newcomer { connection, id, knows, complete: Some(complete) };
-    let mut served = pin!(swarm.admit(newcomer));
-    let ended = tokio::select! {
-        biased;
-        Ok(()) = completed => None,
-        served = &mut served => Some(served),
-    };
-    match &ended {
-        Some(Err(error)) => events(ServerEvent::Failed { remote, error: error.to_string() }),
-        Some(Ok(())) | None => {
-            let report = Report {
-                name,
-                path: None,
-                bytes,
-                resumed: 0,
-                hash: swarm.hash(),
-                duration: moment::now() - begin,
-                stats: client.connection.stats().await.unwrap_or_default(),
-                sctp: None,
-                left_out: swarm.left_out(),
-            };
-            events(ServerEvent::Finished { remote, report: Box::new(report) });
-            if ended.is_none() {
-                // It may go on to send to others.
-                let _ = served.await;
-            }
-        }
-    }
-}
-
-/// The swarm of the object at a path.
-async fn found(
-    shared: &Arc<Shared>,
-    client: &Client,
-    path: String,
-) -> Result<Arc<Swarm>, TransferError> {
-    let connection = &client.connection;
-    let pass = shared.gate.enter(connection.peer_key());
-    let pass = pass.ok_or(TransferError::NoRoom { remote: connection.remote_addr() })?;
-    let turn = pass.turn().await;
-    let shared = shared.clone();
-    let work = move || turn.run(|| open(&shared, &path, true).and_then(|o| shared.swarms.of(&o)));
-    let (swarm, turn) = task::blocking(work).await.map_err(|_| TransferError::Worker)?;
-    turn.end(pass);
-    swarm
 }
 
 /// What a client is told: strangers do not learn what there is.

@@ -141,12 +141,27 @@ impl CastReceiver {
         }
     }
 
-    /// Whether every block is there and right.
+    /// Asks for none of the blocks that have been visited and of which nothing came: others send
+    /// them.
+    pub fn pass_over(&mut self) {
+        let runs = self.lacking_runs().filter(|run| !self.open.contains_key(&run.first));
+        let runs: Vec<_> = runs.map(|run| (run.first, run.first + run.blocks)).collect();
+        for (start, end) in runs {
+            self.done.insert(u64::from(start), u64::from(end));
+        }
+    }
+
+    /// Bytes of symbols that leave the sender in a second, once it has begun to send any.
+    pub fn pace(&self) -> Option<u64> {
+        (self.state.pass > 0).then_some(self.state.rate)
+    }
+
+    /// Whether every block is there and right, or passed over.
     pub fn is_complete(&self) -> bool {
         self.done.total() == u64::from(self.shape.blocks())
     }
 
-    /// Whether a block is there and right.
+    /// Whether a block is there and right, or passed over.
     pub fn has(&self, block: u32) -> bool {
         self.done.find(u64::from(block)).is_some()
     }

@@ -3,7 +3,7 @@ use fontis_base::{Duration, Rate, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::cast::{
     Carousel, CarouselConfig, CarouselTransmit, CastReceiver, CastReceiverConfig, CastShape,
-    CastSymbol,
+    CastState, CastSymbol,
 };
 
 use super::room::SYMBOL;
@@ -44,6 +44,27 @@ fn send(shape: CastShape, config: CarouselConfig, loss: f64, from: u64, seed: u6
     }
     assert_eq!(receiver.poll(now), None, "nobody would hear it");
     (receiver.is_complete(), symbols)
+}
+
+#[test]
+fn what_was_sent_before_somebody_listened_is_asked_of_others() {
+    let shape = CastShape::new(300, 10 << 20, 1 << 20, SYMBOL, Code::Counting).unwrap();
+    let (begun, now) = (shape.head_blocks() + 7, Time::ZERO);
+    let mut receiver = CastReceiver::new(CastReceiverConfig::default(), shape, 0, 1);
+    let symbol = CastSymbol { visit: 5, block: 4, esi: 0, timing: None, data: Bytes::new() };
+    receiver.symbol(1, &symbol, now);
+    let state = CastState { pass: begun, visit: 9, rate: 1000, members: 1, ..CastState::default() };
+    assert_eq!(receiver.pace(), None);
+    receiver.state(2, state, now);
+    assert_eq!(receiver.pace(), Some(1000));
+    receiver.pass_over();
+    // Of block 4 something came, and the last three are still to come.
+    let passed: Vec<u32> = (0..shape.blocks()).filter(|block| receiver.has(*block)).collect();
+    assert_eq!(passed, (0..begun).filter(|block| *block != 4).collect::<Vec<_>>());
+    assert_eq!(
+        receiver.lacking(),
+        shape.symbols_of(4, 5) - 1 + shape.symbols_of(begun, shape.blocks())
+    );
 }
 
 #[test]

@@ -63,7 +63,7 @@ pub(super) struct Destination {
 }
 
 /// Bytes of symbols that are held in memory.
-const MEMORY: u64 = 512 << 20;
+pub(super) const MEMORY: u64 = 512 << 20;
 
 /// Makes an object of the symbols of a cast: decodes, checks and stores.
 pub(super) struct Assembler {

@@ -10,7 +10,7 @@ use super::seal::{CastId, CastSecret};
 
 /// What a receiver needs to take part in a cast, given to it over its own connection.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::transfer) struct Invitation {
+pub(crate) struct Invitation {
     /// The receiver's number in the group.
     pub(super) member: u32,
     pub(super) group: SocketAddr,
@@ -58,6 +58,11 @@ impl Invitation {
     /// The receiver's number in the group.
     pub(in crate::transfer) const fn member(&self) -> u32 {
         self.member
+    }
+
+    /// The group.
+    pub(in crate::transfer) const fn group(&self) -> SocketAddr {
+        self.group
     }
 
     /// Whether it is to a stream.

@@ -14,6 +14,7 @@ use super::content::Content;
 use super::invitation::{Invitation, Promise};
 use super::reader::{GroupReader, GroupSymbol};
 use super::seal::{CastSecret, GroupPacket, ReportSeal, Signer, group_id};
+use super::shelf::{Shelf, Shelving};
 use super::streamed::Streamed;
 use crate::transfer::TransferError;
 use crate::udp::{Alarm, Batch, Clock, GroupInterface, Socket, group_receiver};
@@ -54,6 +55,8 @@ pub(super) struct Listener {
 enum Sender {
     /// It takes reports.
     Answered(Box<Answered>),
+    /// It takes reports, and is not the only one to have the object.
+    Shelved(Box<Shelved>),
     /// It takes reports, and sends a stream.
     Live(Box<Live>),
     /// It takes no answers.
@@ -63,6 +66,11 @@ enum Sender {
 struct Answered {
     link: Link,
     assembler: Assembler,
+}
+
+struct Shelved {
+    link: Link,
+    shelving: Shelving,
 }
 
 struct Live {
@@ -100,21 +108,9 @@ impl Listener {
         destination: Destination,
         told: mpsc::UnboundedSender<Heard>,
     ) -> Result<(Self, Stopper), TransferError> {
-        let what = "an invitation to a cast that cannot be";
-        let promise = invitation.promise().ok_or(TransferError::Protocol { remote, what })?;
+        let promise = invitation.promise().ok_or_else(|| impossible(remote))?;
         let (group, member) = (invitation.group, invitation.member);
-        let failed = |source| TransferError::Group { group, source };
-        let source = remote.ip().to_canonical();
-        let link = Link {
-            reader: GroupReader::new(
-                invitation.id,
-                &invitation.group_secret,
-                Signer(invitation.signer),
-            ),
-            reports: ReportSeal::new(invitation.id, member, &invitation.report_secret),
-            reporter: report_socket(remote).map_err(failed)?,
-            to: SocketAddr::new(source, invitation.report_port),
-        };
+        let link = Link::new(invitation, remote)?;
         let sender = match promise {
             Promise::Object(content) => {
                 let assembler = Assembler::new(content, remote, member, destination, told.clone());
@@ -125,7 +121,24 @@ impl Listener {
                 Sender::Live(Box::new(Live { link, streamed }))
             }
         };
-        Self::new(group, source, interface, sender, told)
+        Self::new(group, remote.ip().to_canonical(), interface, sender, told)
+    }
+
+    /// Joins the group that `remote` invites to, for one who has blocks from elsewhere, too.
+    pub(super) fn shelving(
+        invitation: &Invitation,
+        remote: SocketAddr,
+        interface: GroupInterface,
+        shelf: Arc<dyn Shelf>,
+        told: mpsc::UnboundedSender<Heard>,
+    ) -> Result<(Self, Stopper), TransferError> {
+        let Some(Promise::Object(content)) = invitation.promise() else {
+            return Err(impossible(remote));
+        };
+        let shelving = Shelving::new(content, invitation.member, shelf);
+        let link = Link::new(invitation, remote)?;
+        let sender = Sender::Shelved(Box::new(Shelved { link, shelving }));
+        Self::new(invitation.group, remote.ip().to_canonical(), interface, sender, told)
     }
 
     /// Joins a group whose sender takes no answers.
@@ -166,7 +179,7 @@ impl Listener {
         Ok((listener, stopper))
     }
 
-    /// Receives everything, or until it is stopped (`None`).
+    /// Receives everything, or until it is stopped (`None`, as with a shelf).
     pub(super) fn run(mut self) -> Result<Option<Received>, TransferError> {
         let group = self.group;
         let failed = |source: io::Error| TransferError::Group { group, source };
@@ -202,7 +215,7 @@ impl Listener {
             let now = clock.now();
             self.sender.report(now);
             if self.sender.is_complete() {
-                return self.sender.finish().map(Some);
+                return self.sender.finish();
             }
             if self.sender.is_over(now) {
                 return Err(self.sender.unfinished(group));
@@ -220,7 +233,7 @@ impl Sender {
     const fn assembler(&mut self) -> Option<&mut Assembler> {
         match self {
             Self::Answered(answered) => Some(&mut answered.assembler),
-            Self::Live(_) => None,
+            Self::Live(_) | Self::Shelved(_) => None,
             Self::OneWay(one_way) => match &mut one_way.assembler {
                 Some((_, assembler)) => Some(assembler),
                 None => None,
@@ -232,6 +245,7 @@ impl Sender {
     fn work(&mut self, now: Time) -> Result<(), TransferError> {
         match self {
             Self::Live(live) => live.streamed.work(now),
+            Self::Shelved(shelved) => shelved.shelving.work(),
             _ => self.assembler().map_or(Ok(()), Assembler::work),
         }
     }
@@ -240,6 +254,7 @@ impl Sender {
     fn tell(&mut self) {
         match self {
             Self::Live(live) => live.streamed.tell(),
+            Self::Shelved(shelved) => shelved.shelving.tell(),
             _ => {
                 if let Some(assembler) = self.assembler() {
                     assembler.tell();
@@ -251,20 +266,22 @@ impl Sender {
     fn is_complete(&mut self) -> bool {
         match self {
             Self::Live(live) => live.streamed.is_over(),
+            Self::Shelved(shelved) => shelved.shelving.is_complete(),
             _ => self.assembler().is_some_and(|one| one.gate.receiver().is_complete()),
         }
     }
 
     /// What is complete.
-    fn finish(self) -> Result<Received, TransferError> {
+    fn finish(self) -> Result<Option<Received>, TransferError> {
         let assembler = match self {
-            Self::Live(live) => return live.streamed.finish(),
+            Self::Live(live) => return live.streamed.finish().map(Some),
+            Self::Shelved(_) => return Ok(None),
             Self::Answered(answered) => Some(answered.assembler),
             Self::OneWay(one_way) => one_way.assembler.map(|(_, assembler)| assembler),
         };
         let mut assembler = assembler.ok_or(TransferError::Worker)?;
         assembler.tell();
-        assembler.finish()
+        assembler.finish().map(Some)
     }
 
     /// Takes a datagram; returns true if it is surely the sender's.
@@ -279,6 +296,9 @@ impl Sender {
             Self::Answered(answered) => {
                 answered.link.take(datagram, source, now, &mut answered.assembler.gate)
             }
+            Self::Shelved(shelved) => {
+                shelved.link.take(datagram, source, now, &mut shelved.shelving.gate)
+            }
             Self::Live(live) => live.link.take(datagram, source, now, &mut live.streamed.gate),
             Self::OneWay(one_way) => one_way.take(datagram, source, now, told),
         }
@@ -290,6 +310,11 @@ impl Sender {
             Self::Answered(answered) => {
                 while let Some(report) = answered.assembler.gate.receiver_mut().poll(now) {
                     answered.link.say(&report);
+                }
+            }
+            Self::Shelved(shelved) => {
+                while let Some(report) = shelved.shelving.gate.receiver_mut().poll(now) {
+                    shelved.link.say(&report);
                 }
             }
             Self::Live(live) => {
@@ -304,6 +329,7 @@ impl Sender {
     fn timeout(&self) -> Option<Time> {
         let at = match self {
             Self::Answered(answered) => answered.assembler.gate.receiver().timeout(),
+            Self::Shelved(shelved) => shelved.shelving.gate.receiver().timeout(),
             Self::Live(live) => live.streamed.gate.receiver().timeout(),
             Self::OneWay(one_way) if one_way.reader.is_some() => one_way.heard_at + SILENCE,
             Self::OneWay(_) => Time::MAX,
@@ -314,7 +340,7 @@ impl Sender {
     /// Whether nothing more will come of a sender that takes no answers.
     fn is_over(&self, now: Time) -> bool {
         match self {
-            Self::Answered(_) | Self::Live(_) => false,
+            Self::Answered(_) | Self::Shelved(_) | Self::Live(_) => false,
             Self::OneWay(one_way) => {
                 let is_silent = one_way.reader.is_some() && now >= one_way.heard_at + SILENCE;
                 one_way.has_ended || is_silent
@@ -333,12 +359,24 @@ impl Sender {
                 },
                 None => TransferError::Silent { group },
             },
-            Self::Answered(_) | Self::Live(_) => TransferError::Silent { group },
+            Self::Answered(_) | Self::Shelved(_) | Self::Live(_) => TransferError::Silent { group },
         }
     }
 }
 
 impl Link {
+    /// The link to the sender at `remote`, as it says in an invitation.
+    fn new(invitation: &Invitation, remote: SocketAddr) -> Result<Self, TransferError> {
+        let Invitation { id, group, member, .. } = *invitation;
+        let failed = |source| TransferError::Group { group, source };
+        Ok(Self {
+            reader: GroupReader::new(id, &invitation.group_secret, Signer(invitation.signer)),
+            reports: ReportSeal::new(id, member, &invitation.report_secret),
+            reporter: report_socket(remote).map_err(failed)?,
+            to: SocketAddr::new(remote.ip().to_canonical(), invitation.report_port),
+        })
+    }
+
     /// Hands over a datagram; returns true if it is surely the sender's.
     fn take<R: GateKept<Symbol: GroupSymbol>>(
         &mut self,
@@ -413,6 +451,11 @@ impl OneWay {
         }
         true
     }
+}
+
+/// An invitation that makes no sense.
+const fn impossible(remote: SocketAddr) -> TransferError {
+    TransferError::Protocol { remote, what: "an invitation to a cast that cannot be" }
 }
 
 fn report_socket(remote: SocketAddr) -> io::Result<Socket> {

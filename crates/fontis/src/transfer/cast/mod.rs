@@ -21,13 +21,15 @@ mod one_way;
 mod reader;
 mod recording;
 mod seal;
+mod shelf;
 mod streamed;
 mod writer;
 
 pub(crate) use announcement::announces;
 pub use caster::{CastOptions, Caster, LiveOptions};
 pub use group::{CastGroup, CastStatus};
-pub(super) use invitation::Invitation;
+pub(crate) use invitation::Invitation;
 pub use join::{Joined, join, join_one_way};
 pub use one_way::{OneWayOptions, OneWaySender};
 pub(crate) use seal::opens;
+pub(super) use shelf::{Shelf, fill};

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use fontis_proto::dfcp::{CloseReason, Kept};
 use tokio::sync::oneshot;
 
+use super::group::{FIRST_SOUND, Listening};
 use super::swarm::{Swarm, SwarmEvent, send};
 use super::wire::{SwarmWire, blocks};
 use super::{download, upload};
@@ -73,6 +74,7 @@ impl Swarm {
         connection.stay();
         connection.skip_checkpoints();
         send(hello.into_iter().map(|letter| (connection.clone(), letter)).collect());
+        let listening = if is_ours { None } else { self.invite(&connection) };
         self.tell(SwarmEvent::Met(remote));
         self.introduce(id, &connection);
         let objects = async {
@@ -87,7 +89,7 @@ impl Swarm {
                 }
             }
         };
-        let messages = self.listen(id, &connection);
+        let messages = self.listen(id, &connection, listening);
         let heard = tokio::select! {
             biased;
             heard = messages => heard,
@@ -123,7 +125,9 @@ impl Swarm {
         self: &Arc<Self>,
         id: u32,
         connection: &Connection,
+        mut listening: Option<Listening>,
     ) -> Result<(), TransferError> {
+        let mut is_invited = false;
         let remote = connection.remote_addr();
         let wrong = |what| TransferError::Protocol { remote, what };
         let most = self.tree.block_count() / 8 + MOST_BYTES;
@@ -176,6 +180,16 @@ impl Swarm {
                 SwarmWire::Refuse { upload, reason } => self.state().refused(id, upload, reason),
                 SwarmWire::Ending { upload } => self.state().is_ending(id, upload),
                 SwarmWire::Meet(contacts) => self.state().remember(contacts),
+                // Who listens where others say sends reports where they say: only the server may.
+                SwarmWire::Invite(invitation)
+                    if self.home == Some(connection.peer_key()) && !is_invited =>
+                {
+                    is_invited = true;
+                    self.state().listen(FIRST_SOUND);
+                    task::spawn(self.clone().listen_in(connection.clone(), invitation));
+                }
+                SwarmWire::Invite(_) => return Err(wrong("an invitation that nobody asked for")),
+                SwarmWire::Unheard => drop(listening.take()),
                 SwarmWire::Lonely => self.introduce(id, connection),
             }
             self.wake();

@@ -7,6 +7,7 @@
 mod content;
 mod download;
 mod edge;
+mod group;
 #[cfg(test)]
 mod liar;
 mod origin;

@@ -2,22 +2,30 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::content::Content;
-use super::swarm::Swarm;
+use super::swarm::{Role, Swarm};
 use crate::left_out::LeftOut;
 use crate::manifest::Manifest;
 use crate::transfer::TransferError;
+use crate::transfer::cast::{CastStatus, Caster};
 use crate::transfer::outgoing::{Outgoing, Tree};
 
 /// The swarms that a server is the first node of: by the hashes of their objects' contents, as long
 /// as somebody takes part.
 pub(in crate::transfer) struct Swarms {
     own_key: [u8; 32],
+    /// What casts the only object to a group.
+    caster: Option<Arc<Caster>>,
     swarms: Mutex<HashMap<[u8; 32], Weak<Swarm>>>,
 }
 
 impl Swarms {
-    pub(in crate::transfer) fn new(own_key: [u8; 32]) -> Self {
-        Self { own_key, swarms: Mutex::default() }
+    pub(in crate::transfer) fn new(own_key: [u8; 32], caster: Option<Arc<Caster>>) -> Self {
+        Self { own_key, caster, swarms: Mutex::default() }
+    }
+
+    /// How the cast goes, if there is one.
+    pub(in crate::transfer) fn cast_status(&self) -> Option<CastStatus> {
+        self.caster.as_ref().map(|caster| caster.status())
     }
 
     /// The swarm of the object with this hash, if there is one.
@@ -47,7 +55,8 @@ impl Swarms {
         swarms.retain(|_, swarm| swarm.strong_count() > 0);
         let content = Content::whole(tree.clone(), outgoing.source.clone());
         let all = 0..u32::try_from(tree.block_count()).unwrap_or(u32::MAX);
-        let swarm = Swarm::new((tree.clone(), content, offer), true, all, self.own_key, |_| {});
+        let role = Role::Origin(self.caster.clone());
+        let swarm = Swarm::new((tree.clone(), content, offer), role, all, self.own_key, |_| {});
         swarms.insert(root, Arc::downgrade(&swarm));
         Ok(swarm)
     }

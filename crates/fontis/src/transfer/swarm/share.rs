@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use super::content::Content;
 use super::edge::{Joining, Newcomer};
 use super::strangers::{self, Home};
-use super::swarm::{Swarm, SwarmEvent, send};
+use super::swarm::{Role, Swarm, SwarmEvent, send};
 use super::wire::{Contact, SwarmWire};
 use crate::connection::Connection;
 use crate::dest::Dest;
@@ -148,7 +148,8 @@ pub async fn share(
     let (tell, mut told) = mpsc::unbounded_channel();
     let parts = (tree.clone(), Content::partial(tree, sink), offer);
     let events = move |event| _ = tell.send(event);
-    let swarm = Swarm::new(parts, false, there.into_iter(), endpoint.public_key(), events);
+    let role = Role::Node(*url.key.as_bytes());
+    let swarm = Swarm::new(parts, role, there.into_iter(), endpoint.public_key(), events);
     let mut leaves = Leaves(Some(swarm.clone()));
     let own = url.secret.clone();
     let server = Contact { address: remote, key: *url.key.as_bytes() };
@@ -237,6 +238,9 @@ async fn fetch(
                 (done, fed) = (done + bytes, moment::now());
                 let keys = Box::new([key, own.clone()]);
                 progress(Progress::Fed { remote, keys, block, bytes, took });
+            }
+            Ok(Some(SwarmEvent::Forged { from, packets })) => {
+                progress(Progress::Forged { from, packets });
             }
             Ok(Some(SwarmEvent::Met(remote))) => progress(Progress::Met { remote }),
             Ok(Some(SwarmEvent::Parted(remote, error))) => {

@@ -1,3 +1,5 @@
+mod contacts;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,8 +10,10 @@ use fontis_proto::dfcp::DfcpStats;
 use fontis_proto::swarm::{SwarmMessage, SwarmNode, SwarmUpload};
 use tokio::sync::oneshot;
 
+use contacts::Known;
+
 use super::times::Times;
-use super::wire::{Contact, MOST_CONTACTS, News, Reason, SwarmWire, bits};
+use super::wire::{News, Reason, SwarmWire, bits};
 use crate::connection::{Connection, RecvObject};
 use crate::moment;
 use crate::sink::SinkError;
@@ -25,11 +29,6 @@ const DOWNLOADS_OF_ONE: (usize, usize) = (3, 8);
 /// passed: it may have been this side's way to it that was slow.
 const STALLS: u32 = 2;
 const STALLED: Duration = Duration::from_secs(60);
-/// Other nodes that are remembered.
-const MOST_KNOWN: usize = 256;
-/// The interval at which one that could not be reached is tried again, and at which a node is told
-/// of others at most.
-const AGAIN: Duration = Duration::from_secs(20);
 /// The time for an offer's answer, until the upload makes way for another.
 const ANSWER: Duration = Duration::from_secs(5);
 /// A neighbour.
@@ -82,12 +81,6 @@ pub(super) struct Expected {
     pub(super) patience: Duration,
 }
 
-/// Another node that this one may connect to.
-struct Known {
-    address: SocketAddr,
-    tried: Option<Instant>,
-}
-
 /// Messages to leave.
 pub(super) type Letters = Vec<(Connection, SwarmWire)>;
 
@@ -103,6 +96,8 @@ pub(super) struct State {
     banned: BTreeSet<[u8; 32]>,
     news: Vec<News>,
     has_room: bool,
+    /// Until then a group is listened to, and nothing taken from neighbours.
+    listens_until: Option<Instant>,
     /// Somebody was refused for want of room, and waits to hear of some.
     owes_room: bool,
     random: Stream,
@@ -132,6 +127,7 @@ impl State {
             banned: BTreeSet::new(),
             news: Vec::new(),
             has_room: true,
+            listens_until: None,
             owes_room: false,
             random: Stream::new(seed, "swarm contacts"),
             downloads_took: Times::default(),
@@ -395,8 +391,30 @@ impl State {
     }
 
     fn has_room(&self) -> bool {
+        if self.listens() {
+            return false;
+        }
         let all = self.edges.values().flat_map(|edge| edge.downloads.values());
         is_below(count(all, &self.downloads_took), DOWNLOADS)
+    }
+
+    /// A group is listened to for so long.
+    pub(super) fn listen(&mut self, time: Duration) {
+        self.listens_until = Some(moment::now() + time);
+        self.tell_room();
+    }
+
+    /// Whether a group is listened to.
+    pub(super) fn listens(&self) -> bool {
+        self.listens_until.is_some_and(|until| moment::now() < until)
+    }
+
+    /// A block has come from a group, and is stored; false if it has come twice.
+    pub(super) fn came_from_group(&mut self, block: u32) -> bool {
+        let is_new = !self.policy.has(block);
+        self.policy.came(block);
+        self.news.push(News::Has(block));
+        is_new
     }
 
     /// A neighbour opens an object; returned if nobody waits for it.
@@ -527,61 +545,6 @@ impl State {
         let news = std::mem::take(&mut self.news);
         let all = self.edges.values().map(|edge| edge.connection.clone());
         (!news.is_empty()).then(|| (all.collect(), encode(&SwarmWire::News(news))))
-    }
-
-    /// Other nodes, for a neighbour; none if it has just been told.
-    pub(super) fn contacts_for(&mut self, id: u32) -> Option<SwarmWire> {
-        let now = moment::now();
-        let edge = self.edges.get_mut(&id)?;
-        if edge.introduced.is_some_and(|at| now - at < AGAIN) {
-            return None;
-        }
-        edge.introduced = Some(now);
-        let others = self.edges.iter().filter(|(other, _)| **other != id);
-        let contact = |edge: &Edge| Contact { address: edge.address, key: edge.key };
-        let mut others: Vec<Contact> = others.map(|(_, edge)| contact(edge)).collect();
-        let count = others.len().min(MOST_CONTACTS);
-        for at in 0..count {
-            let other = at + self.random.below((others.len() - at) as u64) as usize;
-            others.swap(at, other);
-        }
-        others.truncate(count);
-        Some(SwarmWire::Meet(others))
-    }
-
-    /// Remembers other nodes.
-    pub(super) fn remember(&mut self, contacts: Vec<Contact>) {
-        for Contact { address, key } in contacts.into_iter().take(MOST_CONTACTS) {
-            if key == self.own_key || self.known.contains_key(&key) {
-                continue;
-            }
-            if self.known.len() >= MOST_KNOWN {
-                // Who was tried makes way: names of nobody do not keep others out.
-                let tried = self.known.iter().find(|(_, known)| known.tried.is_some());
-                let Some(tried) = tried.map(|(key, _)| *key) else { return };
-                self.known.remove(&tried);
-            }
-            self.known.insert(key, Known { address, tried: None });
-        }
-    }
-
-    /// A node to connect to next.
-    pub(super) fn stranger(&mut self) -> Option<Contact> {
-        let now = moment::now();
-        let (edges, banned) = (&self.edges, &self.banned);
-        let is_due = |known: &Known| known.tried.is_none_or(|at| now - at >= AGAIN);
-        let is_met = |key: &[u8; 32]| edges.values().any(|edge| edge.key == *key);
-        let due = self
-            .known
-            .iter_mut()
-            .filter(|(key, known)| is_due(known) && !is_met(key) && !banned.contains(*key));
-        let mut due: Vec<_> = due.collect();
-        if due.is_empty() {
-            return None;
-        }
-        let (key, known) = due.swap_remove(self.random.below(due.len() as u64) as usize);
-        known.tried = Some(now);
-        Some(Contact { address: known.address, key: *key })
     }
 }
 

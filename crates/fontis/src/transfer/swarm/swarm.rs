@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::moment;
 use crate::random::random;
 use crate::task;
 use crate::transfer::TransferError;
+use crate::transfer::cast::Caster;
 use crate::transfer::message::{Offer, encode};
 use crate::transfer::outgoing::{CODE_COMPLETE, IN_TURN};
 
@@ -38,15 +39,25 @@ pub(super) enum SwarmEvent {
     Met(SocketAddr),
     /// A neighbour is gone because of an error.
     Parted(SocketAddr, TransferError),
-    /// A block is stored that a neighbour has sent.
+    /// An address has sent packets to the group that are not the sender's: so many so far.
+    Forged { from: IpAddr, packets: u64 },
+    /// A block is stored that a neighbour, or the sender of a group, has sent.
     Fed {
         remote: SocketAddr,
-        /// The neighbour's key.
+        /// Its key.
         key: String,
         block: u32,
         bytes: u64,
         took: Duration,
     },
+}
+
+/// What a node is.
+pub(super) enum Role {
+    /// The first, which may cast the object to a group as well.
+    Origin(Option<Arc<Caster>>),
+    /// One that asked the server with this key first.
+    Node([u8; 32]),
 }
 
 /// One node of a swarm around an object: what it has, and whom it knows.
@@ -55,6 +66,10 @@ pub(crate) struct Swarm {
     pub(super) content: Content,
     /// What newcomers get.
     pub(super) offer: Offer,
+    /// What casts it to a group, if this is the origin and it does.
+    pub(super) caster: Option<Arc<Caster>>,
+    /// The key of the server that this node asked first.
+    pub(super) home: Option<[u8; 32]>,
     state: Mutex<State>,
     /// Something has changed that others wait for.
     changed: watch::Sender<()>,
@@ -65,12 +80,16 @@ impl Swarm {
     /// A node that has the blocks of `there`, and runs until it is dropped.
     pub(super) fn new(
         (tree, content, offer): (Arc<HashTree>, Content, Offer),
-        is_origin: bool,
+        role: Role,
         there: impl Iterator<Item = u32>,
         own_key: [u8; 32],
         events: impl Fn(SwarmEvent) + Send + Sync + 'static,
     ) -> Arc<Self> {
         let count = u32::try_from(tree.block_count()).unwrap_or(u32::MAX);
+        let (is_origin, caster, home) = match role {
+            Role::Origin(caster) => (true, caster, None),
+            Role::Node(home) => (false, None, Some(home)),
+        };
         let config = SwarmConfig { blocks: count, uploads: UPLOADS, is_origin };
         let seed = u64::from_le_bytes(random());
         let mut policy = SwarmNode::new(config, seed);
@@ -79,6 +98,8 @@ impl Swarm {
             tree,
             content,
             offer,
+            caster,
+            home,
             state: Mutex::new(State::new(policy, count, own_key, seed)),
             changed: watch::Sender::new(()),
             events: Box::new(events),

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use fontis_proto::swarm::SwarmMessage;
 use serde::{Deserialize, Serialize};
 
+use crate::transfer::cast::Invitation;
+
 /// Other nodes in one message.
 pub(super) const MOST_CONTACTS: usize = 32;
 
@@ -28,6 +30,10 @@ pub(crate) enum SwarmWire {
     Meet(Vec<Contact>),
     /// The sender knows few other nodes.
     Lonely,
+    /// The sender sends the object to a group, too, in which its neighbour may listen.
+    Invite(Box<Invitation>),
+    /// The sender listens in that group no more.
+    Unheard,
 }
 
 /// Why a block is not wanted.
