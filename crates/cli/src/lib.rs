@@ -9,6 +9,7 @@ mod analyse;
 mod archive;
 mod call;
 mod cast;
+mod casting;
 mod code;
 mod control;
 pub mod dial;

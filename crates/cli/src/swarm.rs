@@ -7,7 +7,7 @@ use fontis::transfer::{CastOptions, FileServer, ServerEvent};
 use fontis_proto::rate::RateKind;
 use tokio::sync::mpsc;
 
-use crate::cast::{caster_of, rate_text, watch};
+use crate::casting::{caster_of, rate_text, watch};
 use crate::control::{Control, ControlArgs};
 use crate::failure::Failure;
 use crate::json;

@@ -33,7 +33,6 @@ use crate::sctp::SctpEndpoint;
 use crate::source::{Source, SourceError, SourceOptions};
 use crate::task;
 use crate::url::Secret;
-use taking_part::{admit, invite};
 
 /// Objects whose hash trees are remembered.
 const CACHED_TREES: NonZero<usize> = NonZero::new(256).unwrap();
@@ -241,14 +240,14 @@ impl FileServer {
                         Wanted::Swarm(share) => {
                             // Of one that is let in, the messages are the swarm's from then on.
                             if client.may_begin(message.early).await {
-                                admit(&shared, &client, share, &*events).await;
+                                client.admit(&shared, share, &*events).await;
                             }
                             continue;
                         }
                         Wanted::Part(join) => {
                             tokio::spawn(async move {
                                 if client.may_begin(message.early).await {
-                                    invite(&shared, &client, join, &*events).await;
+                                    client.invite(&shared, join, &*events).await;
                                 }
                             });
                             continue;

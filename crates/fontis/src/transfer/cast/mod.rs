@@ -7,6 +7,7 @@ mod assembler;
 mod blocks;
 mod caster;
 mod content;
+mod filling;
 #[cfg(test)]
 mod forger;
 mod group;
@@ -27,9 +28,10 @@ mod writer;
 
 pub(crate) use announcement::announces;
 pub use caster::{CastOptions, Caster, LiveOptions};
+pub(super) use filling::fill;
 pub use group::{CastGroup, CastStatus};
 pub(crate) use invitation::Invitation;
 pub use join::{Joined, join, join_one_way};
 pub use one_way::{OneWayOptions, OneWaySender};
 pub(crate) use seal::opens;
-pub(super) use shelf::{Shelf, fill};
+pub(super) use shelf::Shelf;

@@ -1,27 +1,19 @@
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::pin::pin;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fontis_proto::cast::{CastGate, CastReceiver, CastReceiverConfig};
-use tokio::sync::mpsc;
 
 use super::assembler::MEMORY;
 use super::content::Content;
-use super::invitation::Invitation;
-use super::listener::Listener;
 use crate::moment;
 use crate::random::random;
 use crate::sink::SinkError;
 use crate::transfer::TransferError;
-use crate::udp::GroupInterface;
 
-/// The interval at which it is looked whether more is wanted.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// The time of which it is asked what the group brought, and the share of what the sender sent in it
-/// that has to have been of use. With less the rest comes sooner from elsewhere.
+/// The time of which it is asked what the group brought, and the share of what the sender sent in
+/// it that has to have been of use. With less the rest comes sooner from elsewhere.
 const LOOK_BACK: Duration = Duration::from_millis(500);
 const FRUITFUL: f64 = 0.25;
 
@@ -37,36 +29,6 @@ pub(in crate::transfer) trait Shelf: Send + Sync + 'static {
     fn forged(&self, from: IpAddr, packets: u64);
     /// Whether nothing more is wanted from the group.
     fn is_closed(&self) -> bool;
-}
-
-/// Fills `shelf` with what `remote` casts, until it is closed. Of blocks that were sent while this
-/// side did not listen nothing is asked of the group.
-///
-/// # Errors
-/// If the group cannot be listened to, or a block cannot be stored.
-pub(in crate::transfer) async fn fill(
-    invitation: &Invitation,
-    remote: SocketAddr,
-    shelf: Arc<dyn Shelf>,
-) -> Result<(), TransferError> {
-    let failed = |source| TransferError::Group { group: invitation.group, source };
-    let interface = GroupInterface::towards(remote).map_err(failed)?;
-    // The shelf is told at once of what others are told by messages.
-    let (tell, _) = mpsc::unbounded_channel();
-    let (listener, stopper) =
-        Listener::shelving(invitation, remote, interface, shelf.clone(), tell)?;
-    let mut running = pin!(tokio::task::spawn_blocking(move || listener.run()));
-    while !shelf.is_closed() {
-        tokio::select! {
-            biased;
-            outcome = &mut running => {
-                return outcome.map_err(|_| TransferError::Worker)?.map(drop);
-            }
-            () = tokio::time::sleep(LOOK_EVERY) => {}
-        }
-    }
-    drop(stopper);
-    running.await.map_err(|_| TransferError::Worker)?.map(drop)
 }
 
 /// Makes blocks for a shelf of the symbols of a cast.

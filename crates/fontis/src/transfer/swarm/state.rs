@@ -10,8 +10,6 @@ use fontis_proto::dfcp::DfcpStats;
 use fontis_proto::swarm::{SwarmMessage, SwarmNode, SwarmUpload};
 use tokio::sync::oneshot;
 
-use contacts::Known;
-
 use super::times::Times;
 use super::wire::{News, Reason, SwarmWire, bits};
 use crate::connection::{Connection, RecvObject};
@@ -79,6 +77,12 @@ pub(super) struct Expected {
     pub(super) block: u32,
     pub(super) opened: oneshot::Receiver<RecvObject>,
     pub(super) patience: Duration,
+}
+
+/// Another node that this one may connect to.
+struct Known {
+    address: SocketAddr,
+    tried: Option<Instant>,
 }
 
 /// Messages to leave.

@@ -1,7 +1,6 @@
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::{Edge, State};
+use super::{Edge, Known, State};
 use crate::moment;
 use crate::transfer::swarm::wire::{Contact, MOST_CONTACTS, SwarmWire};
 
@@ -10,12 +9,6 @@ const MOST_KNOWN: usize = 256;
 /// The interval at which one that could not be reached is tried again, and at which a node is told
 /// of others at most.
 const AGAIN: Duration = Duration::from_secs(20);
-
-/// Another node that this one may connect to.
-pub(super) struct Known {
-    address: SocketAddr,
-    tried: Option<Instant>,
-}
 
 /// Whom a node knows, and whom it tells of others.
 impl State {
