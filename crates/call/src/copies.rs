@@ -118,6 +118,12 @@ impl CopySender {
         RtpFrame { payload_type: COPIES_TYPE, payload: heads.freeze(), ..frame.clone() }
     }
 
+    /// Notes that a packet without copies follows: numbers of copies are those before the packet
+    /// that holds them.
+    pub(crate) fn leave_out(&mut self) {
+        self.last.clear();
+    }
+
     /// A copy of a frame, and its payload type.
     fn copy(&mut self, frame: &RtpFrame) -> Option<(u8, Bytes)> {
         let Some(opus) = &mut self.opus else {

@@ -7,7 +7,8 @@ use bytes::Bytes;
 use fontis_base::{Duration, Time};
 
 use crate::codec::{FRAME, VoiceCodec};
-use crate::rtp::RtpFrame;
+use crate::keys::{KEY_CLOCK, KeyPress};
+use crate::rtp::{KEYS_TYPE, NOISE_TYPE, RtpFrame, SideFormats};
 
 /// Numbers that a stream may leave out, and how far a packet may come late (RFC 3550 appendix A.1):
 /// beyond that it has begun anew.
@@ -22,8 +23,9 @@ const HANDOVER: Duration = Duration::from_secs(1);
 /// go on where the peer begins anew.
 pub(crate) struct Inlet {
     codec: VoiceCodec,
-    /// The payload type of the peer's packets.
+    /// The payload type of the peer's packets, and those of others than voice.
     payload_type: u8,
+    side: SideFormats,
     source: Option<ForeignSource>,
     /// The source before, until when its packets are late ones.
     before: Option<(u32, Time)>,
@@ -45,8 +47,9 @@ struct ForeignSource {
 }
 
 impl Inlet {
-    pub(crate) const fn new(codec: VoiceCodec, payload_type: u8) -> Self {
-        Self { codec, payload_type, source: None, before: None, strange: 0, strange_type: 0 }
+    pub(crate) const fn new(codec: VoiceCodec, payload_type: u8, side: SideFormats) -> Self {
+        let (source, before) = (None, None);
+        Self { codec, payload_type, side, source, before, strange: 0, strange_type: 0 }
     }
 
     /// The payload type of packets that were not understood, if there were this many of them and
@@ -62,11 +65,13 @@ impl Inlet {
 
     /// Takes a packet that came at `now`; `None` if it is not to be heard.
     pub(crate) fn take(&mut self, now: Time, packet: &RtpFrame) -> Option<RtpFrame> {
-        if packet.payload_type != self.payload_type {
+        let Some(packet) = self.kind(packet) else {
             self.strange += 1;
             self.strange_type = packet.payload_type;
             return None;
-        }
+        };
+        let packet = &packet;
+        let is_key = packet.payload_type == KEYS_TYPE;
         let ticks = self.codec.ticks();
         let Some(source) = &mut self.source else {
             self.source = Some(ForeignSource {
@@ -98,24 +103,42 @@ impl Inlet {
             source.seq_step = next.wrapping_sub(packet.seq);
             source.ssrc = packet.source;
         }
-        if is_new || drift.abs() > MOST_DRIFT {
+        // A key has the time at which it was pressed until it is released.
+        if is_new || (drift.abs() > MOST_DRIFT && !is_key) {
             let frames = (passed.as_nanos() / FRAME.as_nanos()).max(1) as u32;
             let last = source.timestamp.wrapping_add(source.timestamp_step);
             let next = last.wrapping_add(frames.wrapping_mul(ticks));
             source.timestamp_step = next.wrapping_sub(packet.timestamp);
             begins = true;
         }
-        if begins || step > 0 {
+        if is_key && !begins && step > 0 {
+            source.seq = packet.seq;
+        } else if begins || step > 0 {
             (source.seq, source.timestamp, source.at) = (packet.seq, packet.timestamp, now);
         }
         Some(self.pass(packet, begins))
+    }
+
+    /// The packet with the payload type that it has within a call; `None` if it is not understood.
+    fn kind(&self, packet: &RtpFrame) -> Option<RtpFrame> {
+        let SideFormats { keys, has_noise } = self.side;
+        if packet.payload_type == self.payload_type {
+            let payload_type = self.codec.payload_type();
+            return Some(RtpFrame { payload_type, ..packet.clone() });
+        }
+        if has_noise && packet.payload_type == NOISE_TYPE {
+            return Some(packet.clone());
+        }
+        let keys = keys.filter(|keys| packet.payload_type == keys.payload_type)?;
+        let key = KeyPress::decode(&packet.payload)?.scaled(keys.clock, KEY_CLOCK);
+        Some(RtpFrame { payload_type: KEYS_TYPE, payload: key.encode(), ..packet.clone() })
     }
 
     fn pass(&self, packet: &RtpFrame, begins: bool) -> RtpFrame {
         let (seq, timestamp) =
             self.source.as_ref().map_or((0, 0), |source| (source.seq_step, source.timestamp_step));
         RtpFrame {
-            payload_type: self.codec.payload_type(),
+            payload_type: packet.payload_type,
             marker: packet.marker || begins,
             seq: packet.seq.wrapping_add(seq),
             timestamp: packet.timestamp.wrapping_add(timestamp),
@@ -128,6 +151,7 @@ impl Inlet {
 /// Turns the packets of one call into those of a source of its own.
 pub(crate) struct Outlet {
     payload_type: u8,
+    side: SideFormats,
     ssrc: u32,
     seq: u16,
     timestamp: u32,
@@ -138,12 +162,13 @@ impl Outlet {
     ///
     /// # Errors
     /// If the system has no randomness.
-    pub(crate) fn new(payload_type: u8) -> std::io::Result<Self> {
+    pub(crate) fn new(payload_type: u8, side: SideFormats) -> std::io::Result<Self> {
         let mut bytes = [0; 10];
         getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
         let [a, b, c, d, e, f, g, h, i, j] = bytes;
         Ok(Self {
             payload_type,
+            side,
             ssrc: u32::from_be_bytes([a, b, c, d]),
             seq: u16::from_be_bytes([e, f]) >> 1,
             timestamp: u32::from_be_bytes([g, h, i, j]),
@@ -155,22 +180,48 @@ impl Outlet {
         self.ssrc
     }
 
-    /// The bytes of a packet of the call.
-    pub(crate) fn put(&self, packet: &RtpFrame) -> Bytes {
-        let packet = RtpFrame {
-            payload_type: self.payload_type,
-            seq: packet.seq.wrapping_add(self.seq),
-            timestamp: packet.timestamp.wrapping_add(self.timestamp),
-            source: self.ssrc,
-            ..packet.clone()
+    /// The timestamp of a packet of the call as the peer sees it.
+    pub(crate) const fn timestamp(&self, timestamp: u32) -> u32 {
+        timestamp.wrapping_add(self.timestamp)
+    }
+
+    /// The packets without voice that the peer takes.
+    pub(crate) const fn side(&self) -> SideFormats {
+        self.side
+    }
+
+    /// The bytes of a packet of the call; `None` if the peer does not take its kind.
+    pub(crate) fn put(&self, packet: &RtpFrame) -> Option<Bytes> {
+        let mut payload = packet.payload.clone();
+        let payload_type = match packet.payload_type {
+            NOISE_TYPE if self.side.has_noise => NOISE_TYPE,
+            NOISE_TYPE => return None,
+            KEYS_TYPE => {
+                let keys = self.side.keys?;
+                payload = KeyPress::decode(&payload)?.scaled(KEY_CLOCK, keys.clock).encode();
+                keys.payload_type
+            }
+            _ => self.payload_type,
         };
-        packet.encode()
+        let packet = RtpFrame {
+            payload_type,
+            payload,
+            seq: packet.seq.wrapping_add(self.seq),
+            timestamp: self.timestamp(packet.timestamp),
+            source: self.ssrc,
+            ..*packet
+        };
+        Some(packet.encode())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rtp::KeyFormat;
+
+    const SIDE: SideFormats =
+        SideFormats { keys: Some(KeyFormat { payload_type: 110, clock: 48_000 }), has_noise: true };
 
     fn packet(source: u32, seq: u16, timestamp: u32) -> RtpFrame {
         let payload = Bytes::from_static(b"voice");
@@ -183,7 +234,7 @@ mod tests {
 
     #[test]
     fn pauses_and_changes_of_the_source_survive() {
-        let mut inlet = Inlet::new(VoiceCodec::Mulaw, 0);
+        let mut inlet = Inlet::new(VoiceCodec::Mulaw, 0, SIDE);
         let mut take = |millis, packet: RtpFrame| {
             inlet.take(at(millis), &packet).map(|got| (got.seq, got.timestamp, got.marker))
         };
@@ -208,7 +259,7 @@ mod tests {
 
     #[test]
     fn other_payload_types_are_not_heard_and_are_named() {
-        let mut inlet = Inlet::new(VoiceCodec::OPUS, 96);
+        let mut inlet = Inlet::new(VoiceCodec::OPUS, 96, SIDE);
         for _ in 0..3 {
             assert_eq!(inlet.take(at(0), &packet(1, 1, 1)), None);
         }
@@ -220,8 +271,39 @@ mod tests {
     }
 
     #[test]
+    fn keys_and_noise_pass_in_the_forms_of_each_peer() {
+        let mut inlet = Inlet::new(VoiceCodec::OPUS, 96, SIDE);
+        let of = |payload_type, seq, timestamp, bytes: &'static [u8]| {
+            let payload = Bytes::from_static(bytes);
+            RtpFrame { payload_type, payload, ..packet(1, seq, timestamp) }
+        };
+        inlet.take(at(0), &of(96, 9, 9600, b"voice")).expect("voice");
+        // A key that is held for ten seconds, which is told with the time of its begin.
+        for step in 1..500 {
+            let key = of(110, 9 + step, 10_560, &[7, 10, 0x12, 0xc0]);
+            let got = inlet.take(at(20 * u64::from(step)), &key).expect("a key");
+            assert_eq!((got.payload_type, got.seq, got.timestamp), (KEYS_TYPE, step, 960));
+            assert_eq!(got.payload, &[7, 10, 3, 32][..], "4800 at 48,000 are 800 at 8000");
+        }
+        let voice = inlet.take(at(10_000), &of(96, 509, 489_600, b"voice")).expect("voice");
+        assert_eq!((voice.seq, voice.timestamp, voice.marker), (500, 480_000, false));
+        assert!(inlet.take(at(10_020), &of(13, 510, 490_560, &[40])).is_some());
+        assert!(inlet.take(at(10_020), &of(110, 511, 490_560, &[7])).is_none(), "no event");
+        let none = SideFormats::default();
+        let mut deaf = Inlet::new(VoiceCodec::Mulaw, 0, none);
+        assert!(deaf.take(at(0), &of(13, 1, 1, &[40])).is_none());
+        let outlet = Outlet::new(96, none).expect("randomness");
+        for payload_type in [KEYS_TYPE, NOISE_TYPE] {
+            assert_eq!(outlet.put(&of(payload_type, 1, 1, &[7, 10, 3, 32])), None);
+        }
+        let outlet = Outlet::new(96, SIDE).expect("randomness");
+        let key = outlet.put(&of(KEYS_TYPE, 1, 1, &[7, 10, 3, 32])).expect("it is taken");
+        assert_eq!((key[1] & 127, &key[12..]), (110, &[7, 10, 0x12, 0xc0][..]));
+    }
+
+    #[test]
     fn packets_of_any_kind_do_no_harm() {
-        let mut inlet = Inlet::new(VoiceCodec::Mulaw, 0);
+        let mut inlet = Inlet::new(VoiceCodec::Mulaw, 0, SIDE);
         for number in 0..5000_u32 {
             let mixed = number.wrapping_mul(2_654_435_761);
             let strange = packet(mixed >> 30, (mixed >> 7) as u16, mixed.wrapping_mul(97));
@@ -231,10 +313,10 @@ mod tests {
 
     #[test]
     fn what_goes_out_has_a_source_of_its_own_and_the_steps_of_the_call() {
-        let outlet = Outlet::new(96).expect("randomness");
+        let outlet = Outlet::new(96, SIDE).expect("randomness");
         let of = |seq, timestamp| {
             let bytes = outlet.put(&packet(0, seq, timestamp));
-            RtpFrame::decode(&bytes).expect("a packet")
+            RtpFrame::decode(&bytes.expect("it is taken")).expect("a packet")
         };
         let (first, second) = (of(0, 0), of(2, 640));
         assert_eq!((first.payload_type, first.source), (96, second.source));

@@ -16,8 +16,9 @@ use crate::carrier::VoiceCarrier;
 use crate::codec::{FRAME, VoiceCodec};
 use crate::error::CallError;
 use crate::foreign::{Inlet, Outlet};
+use crate::keys::KEY_CLOCK;
 use crate::rtcp::is_control;
-use crate::rtp::RtpFrame;
+use crate::rtp::{KEYS_TYPE, KeyFormat, RtpFrame, SideFormats};
 
 /// The purposes of the keys of sealed voice.
 const CALLER: &str = "fontis 2026-11-26 voice of the caller";
@@ -56,8 +57,13 @@ pub(crate) struct PlainLine {
 impl PlainLine {
     fn new(stream: DccpStream, codec: VoiceCodec) -> Result<Self, CallError> {
         let payload_type = codec.payload_type();
-        let inlet = StdMutex::new(Inlet::new(codec, payload_type));
-        Ok(Self { stream, begin: Instant::now(), inlet, outlet: Outlet::new(payload_type)? })
+        // Without words of the ends, keys have the number that most telephones give them.
+        let keys = Some(KeyFormat { payload_type: KEYS_TYPE, clock: KEY_CLOCK });
+        let has_noise = matches!(codec, VoiceCodec::Mulaw | VoiceCodec::Alaw);
+        let side = SideFormats { keys, has_noise };
+        let inlet = StdMutex::new(Inlet::new(codec, payload_type, side));
+        let outlet = Outlet::new(payload_type, side)?;
+        Ok(Self { stream, begin: Instant::now(), inlet, outlet })
     }
 }
 
@@ -216,7 +222,9 @@ impl Line {
             Self::Plain(line) => {
                 let Some(packet) = RtpFrame::decode(&datagram) else { return Ok(()) };
                 // The peer's close shows in what is received.
-                let _ = line.stream.send(line.outlet.put(&packet));
+                if let Some(packet) = line.outlet.put(&packet) {
+                    let _ = line.stream.send(packet);
+                }
                 Ok(())
             }
             Self::Closed => Ok(()),

@@ -3,7 +3,7 @@
 //! Its delay is the one that the E-model rates best. A longer delay loses fewer frames and hurts
 //! the conversation; which of both is worse depends on the way's own delay and on the codec.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use fontis_base::Time;
@@ -41,6 +41,8 @@ pub(crate) struct Waiting {
     pub(crate) seq: u32,
     /// Whether it begins a talkspurt.
     pub(crate) marker: bool,
+    /// Whether it describes comfort noise, and is no voice.
+    pub(crate) is_noise: bool,
     pub(crate) voice: Bytes,
 }
 
@@ -88,6 +90,8 @@ pub(crate) struct Playout {
     next: Option<i64>,
     /// The number of the last frame that was heard or given up.
     last: Option<u32>,
+    /// Numbers behind it of packets that have no turn.
+    others: BTreeSet<u32>,
     /// Turns without a change of the buffer's length.
     steady: u32,
     /// Late frames in a row.
@@ -108,6 +112,7 @@ impl Playout {
             until_choice: CHOICE,
             next: None,
             last: None,
+            others: BTreeSet::new(),
             steady: 0,
             late_in_a_row: 0,
             pattern: LossPattern::default(),
@@ -131,6 +136,23 @@ impl Playout {
     /// How losses lie in time.
     pub(crate) fn bursts(&self) -> LossBursts {
         self.pattern.bursts()
+    }
+
+    /// The number of the last frame that was heard or given up.
+    pub(crate) const fn last(&self) -> Option<u32> {
+        self.last
+    }
+
+    /// The place of the last turn.
+    pub(crate) fn place(&self) -> Option<i64> {
+        Some(self.next? - 1)
+    }
+
+    /// Notes that a packet has come that is heard elsewhere, so that it is not missed.
+    pub(crate) fn leave_out(&mut self, seq: u32) {
+        if self.last.is_none_or(|last| seq > last) && self.others.len() < MOST_WAITING {
+            self.others.insert(seq);
+        }
     }
 
     /// The delay that the buffer adds to that of the fastest frame, in milliseconds.
@@ -241,6 +263,9 @@ impl Playout {
             Some(last) => seq.saturating_sub(last).saturating_sub(1),
             None => seq,
         };
+        let later = self.others.split_off(&seq);
+        let others = std::mem::replace(&mut self.others, later).len() as u32;
+        let before = before.saturating_sub(others);
         self.last = Some(self.last.map_or(seq, |last| last.max(seq)));
         self.stats.missed += u64::from(before) + u64::from(!is_heard);
         self.stats.played += u64::from(is_heard);
@@ -302,7 +327,7 @@ mod tests {
             while let Some((time, place)) = arrivals.next_if(|(time, _)| *time <= at * 20 + 7) {
                 let voice = Bytes::copy_from_slice(&place.to_be_bytes());
                 let time = Time::ZERO + Duration::from_millis(time);
-                let frame = Waiting { seq: place as u32, marker: false, voice };
+                let frame = Waiting { seq: place as u32, marker: false, is_noise: false, voice };
                 playout.insert(time, place, frame);
             }
             playout.turn(now);
@@ -337,7 +362,7 @@ mod tests {
             // A second of voice, a second without packets.
             if place % 100 < 50 {
                 let voice = Bytes::from_static(b"v");
-                playout.insert(now, place, Waiting { seq, marker: false, voice });
+                playout.insert(now, place, Waiting { seq, marker: false, is_noise: false, voice });
                 seq += 1;
             }
             playout.turn(now + Duration::from_millis(3));

@@ -7,16 +7,19 @@ use bytes::{BufMut, Bytes, BytesMut};
 use fontis_codes::window::{RepairSymbol, WindowCode, WindowDecoder, WindowEncoder};
 
 use crate::codec::VoiceCodec;
-use crate::rtp::{CALL_BITS, REPAIR_TYPE, RtpFrame, extend};
+use crate::rtp::{CALL_BITS, KEYS_TYPE, NOISE_TYPE, REPAIR_TYPE, RtpFrame, extend};
 
 /// The most packets that a repair packet may be the sum of.
 const LIMIT: u16 = 64;
 const CODE: WindowCode = WindowCode::Tetrys { limit: LIMIT };
-/// Bytes of a symbol before its voice: the timestamp, and the length with the marker.
+/// Bytes of a symbol before its voice: the timestamp, and the length with the marker and the kind.
 const TIME: usize = 4;
 const HEAD: usize = TIME + 2;
 /// The bit of the marker.
 const MARKER: u16 = 1 << 15;
+/// The bits of packets that hold no voice: keys, and comfort noise.
+const KEYS: u16 = 1 << 14;
+const NOISE: u16 = 1 << 13;
 /// Bits of a repair packet's source that tell the number of packets in its sum, and its own number.
 /// The bits above come in the first byte of its payload. Its sequence number is that of the first
 /// packet, and its timestamp the begin of the symbol: no byte more than a packet of voice need be
@@ -97,7 +100,12 @@ fn symbol_of(frame: &RtpFrame, size: usize) -> Vec<u8> {
     let mut symbol = Vec::with_capacity(size);
     symbol.extend(frame.timestamp.to_be_bytes());
     let marker = if frame.marker { MARKER } else { 0 };
-    symbol.extend((frame.payload.len() as u16 | marker).to_be_bytes());
+    let kind = match frame.payload_type {
+        KEYS_TYPE => KEYS,
+        NOISE_TYPE => NOISE,
+        _ => 0,
+    };
+    symbol.extend((frame.payload.len() as u16 | marker | kind).to_be_bytes());
     symbol.extend(&frame.payload);
     symbol.resize(size, 0);
     symbol
@@ -196,12 +204,18 @@ impl RepairReceiver {
             self.missing.remove(&number);
             let (time, rest) = symbol.split_first_chunk::<TIME>()?;
             let len = u16::from_be_bytes([rest[0], rest[1]]);
-            let (marker, len) = (len & MARKER != 0, usize::from(len & !MARKER));
+            let (marker, kind) = (len & MARKER != 0, len & (KEYS | NOISE));
+            let payload_type = match kind {
+                KEYS => KEYS_TYPE,
+                NOISE => NOISE_TYPE,
+                _ => self.payload_type,
+            };
+            let len = usize::from(len & !(MARKER | KEYS | NOISE));
             if HEAD + len > symbol.len() {
                 return None;
             }
             Some(RtpFrame {
-                payload_type: self.payload_type,
+                payload_type,
                 marker,
                 seq: number as u16,
                 timestamp: u32::from_be_bytes(*time),
@@ -219,7 +233,11 @@ mod tests {
 
     fn frame(number: u32) -> RtpFrame {
         RtpFrame {
-            payload_type: 0,
+            payload_type: match number % 7 {
+                0 => KEYS_TYPE,
+                1 => NOISE_TYPE,
+                _ => 0,
+            },
             marker: number.is_multiple_of(50),
             seq: number as u16,
             timestamp: number * 160,

@@ -6,7 +6,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crate::bursts::{GMIN, LossBursts};
 use crate::heard::Heard;
 
-const RECEIVER_REPORT: u8 = 201;
+pub(crate) const SENDER_REPORT: u8 = 200;
+pub(crate) const RECEIVER_REPORT: u8 = 201;
 const DESCRIPTION: u8 = 202;
 const EXTENDED_REPORT: u8 = 207;
 /// The block with metrics of voice, and its words behind the first.
@@ -48,10 +49,24 @@ fn millis(value: f64) -> u16 {
     value.clamp(0.0, 65_535.0) as u16
 }
 
-fn head(out: &mut BytesMut, count: u8, kind: u8, words: u16) {
+/// Appends the first word of a packet: a count, its kind, and the words behind this one.
+pub(crate) fn head(out: &mut BytesMut, count: u8, kind: u8, words: u16) {
     out.put_u8(2 << 6 | count);
     out.put_u8(kind);
     out.put_u16(words);
+}
+
+/// Appends the description of a source: its name (RFC 3550 section 6.5).
+pub(crate) fn put_name(out: &mut BytesMut, own: u32) {
+    // The name is as long as with its two bytes before and a zero behind it fills words.
+    let name = format!("{own:08x}@fontis");
+    let padding = 4 - (2 + name.len()) % 4;
+    head(out, 1, DESCRIPTION, ((4 + 2 + name.len() + padding) / 4) as u16);
+    out.put_u32(own);
+    out.put_u8(1);
+    out.put_u8(name.len() as u8);
+    out.put_slice(name.as_bytes());
+    out.put_bytes(0, padding);
 }
 
 impl VoiceReport {
@@ -68,15 +83,7 @@ impl VoiceReport {
         // Jitter in units of timestamps of 8000 a second; no sender report came.
         out.put_u32((heard.jitter * 8.0) as u32);
         out.put_u64(0);
-        // The name is as long as with its two bytes before and a zero behind it fills words.
-        let name = format!("{own:08x}@fontis");
-        let padding = 4 - (2 + name.len()) % 4;
-        head(&mut out, 1, DESCRIPTION, ((4 + 2 + name.len() + padding) / 4) as u16);
-        out.put_u32(own);
-        out.put_u8(1);
-        out.put_u8(name.len() as u8);
-        out.put_slice(name.as_bytes());
-        out.put_bytes(0, padding);
+        put_name(&mut out, own);
         head(&mut out, 0, EXTENDED_REPORT, METRICS_WORDS + 2);
         out.put_u32(own);
         out.put_u8(VOICE_METRICS);

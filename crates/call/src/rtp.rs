@@ -6,8 +6,29 @@ pub(crate) const REPAIR_TYPE: u8 = 127;
 
 /// The payload type of packets with copies of earlier frames (RFC 2198).
 pub(crate) const COPIES_TYPE: u8 = 126;
+/// The payload type of keys (RFC 4733), a dynamic one that is that of most telephones.
+pub(crate) const KEYS_TYPE: u8 = 101;
+/// The payload type of comfort noise (RFC 3389).
+pub(crate) const NOISE_TYPE: u8 = 13;
 /// The bits of a source that name the call; a repair packet has more to say in the others.
 pub(crate) const CALL_BITS: u32 = 14;
+
+/// The packets without voice that a peer takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SideFormats {
+    /// The form of keys.
+    pub(crate) keys: Option<KeyFormat>,
+    /// Whether it takes comfort noise.
+    pub(crate) has_noise: bool,
+}
+
+/// A peer's form of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyFormat {
+    pub(crate) payload_type: u8,
+    /// Units of durations in a second.
+    pub(crate) clock: u32,
+}
 
 /// A packet of RTP (RFC 3550) as far as calls use it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -97,7 +97,13 @@ impl Talker {
     pub(crate) fn forward(&mut self, frame: RtpFrame) -> Vec<Bytes> {
         let frame = RtpFrame { source: self.source, ..frame };
         let packet = match &mut self.copies {
-            Some(copies) => copies.add(&frame).encode(),
+            Some(copies) if frame.payload_type == self.codec.payload_type() => {
+                copies.add(&frame).encode()
+            }
+            Some(copies) => {
+                copies.leave_out();
+                frame.encode()
+            }
             None => frame.encode(),
         };
         let alone = (RTP_HEADER + frame.payload.len()) as u64;

@@ -64,7 +64,7 @@ impl Voice {
                 speaker.play(pcm)
             }
             Self::Phone(phone) => {
-                if let Some(packet) = hearer.pass(now) {
+                for packet in hearer.pass(now, phone.takes()) {
                     phone.send(&packet);
                 }
                 true

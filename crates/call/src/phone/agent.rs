@@ -12,6 +12,7 @@ use super::description::{VoiceDescription, VoiceFormat, format_of, offer};
 use super::dialog::{ALLOW, Dialog, TokenSource, branch, contact};
 use super::message::{SipIds, SipMessage, SipStart, SipText};
 use crate::codec::VoiceCodec;
+use crate::rtp::SideFormats;
 
 /// T1 and T2 of RFC 3261: until a message is sent again, doubled up to the second.
 const FIRST_REPEAT: Duration = Duration::from_millis(500);
@@ -93,7 +94,10 @@ enum Phase {
 pub(crate) struct VoiceEnd {
     /// Where it hears.
     pub(crate) at: SocketAddr,
+    /// Where it takes reports.
+    pub(crate) control: SocketAddr,
     pub(crate) format: VoiceFormat,
+    pub(crate) side: SideFormats,
 }
 
 impl SipAgent {
@@ -175,7 +179,9 @@ impl SipAgent {
         let payload_type = voice.payload_type(*codec)?;
         // Voice goes where the signals come from, whatever a telephone takes for its address.
         let at = SocketAddr::new(dialog.remote.ip(), voice.port);
-        Some(VoiceEnd { at, format: VoiceFormat { codec: *codec, payload_type } })
+        let control = SocketAddr::new(at.ip(), voice.control_port);
+        let format = VoiceFormat { codec: *codec, payload_type };
+        Some(VoiceEnd { at, control, format, side: voice.side(*codec) })
     }
 
     /// Why the call is over, if it is.

@@ -5,24 +5,26 @@
 //! brings is sent to it when it is to be heard.
 
 mod agent;
+mod control;
 mod description;
 mod dialog;
 mod message;
 
 use std::io;
 use std::net::SocketAddr;
-use std::time::{Duration as Wait, Instant};
+use std::time::{Duration as Wait, Instant, SystemTime};
 
 use bytes::Bytes;
-use fontis_base::Time;
+use fontis_base::{Duration, Time};
 use thiserror::Error;
 use tokio::net::UdpSocket;
 
 pub(crate) use self::agent::SipAgent;
 use self::agent::{VoiceEnd, is_near};
-use crate::codec::VoiceCodec;
+use self::control::PhoneControl;
+use crate::codec::{FRAME, VoiceCodec};
 use crate::foreign::{Inlet, Outlet};
-use crate::rtp::RtpFrame;
+use crate::rtp::{RtpFrame, SideFormats};
 
 /// The port of SIP.
 const SIP_PORT: u16 = 5060;
@@ -68,37 +70,50 @@ pub enum PhoneError {
 pub struct PhoneBridge {
     sip: UdpSocket,
     voice: UdpSocket,
+    /// The socket of reports, whose port is the next one.
+    control: UdpSocket,
 }
 
 /// A telephone that calls or talks.
 pub struct Phone {
     sip: UdpSocket,
     voice: UdpSocket,
+    control: UdpSocket,
     agent: SipAgent,
     begin: Instant,
     /// The streams of voice, once it talks.
-    streams: Option<(Inlet, Outlet)>,
+    streams: Option<PhoneStreams>,
     /// Packets of another length, and the last one's.
     odd: (u32, usize),
 }
 
+/// The two directions of a telephone's voice.
+struct PhoneStreams {
+    inlet: Inlet,
+    outlet: Outlet,
+    reports: PhoneControl,
+}
+
 impl PhoneBridge {
-    /// Binds to an address for SIP; voice has any port of it. On a loopback address nobody of
-    /// another machine is heard.
+    /// Binds to an address for SIP; voice and its reports have two ports of it. On a loopback
+    /// address nobody of another machine is heard.
     ///
     /// # Errors
-    /// If the system has no such address or the port is taken.
+    /// If the system has no such address, or the port is taken, or no two free ones are found.
     pub async fn bind(at: SocketAddr) -> io::Result<Self> {
         let sip = UdpSocket::bind(at).await?;
         let any = SocketAddr::new(at.ip(), 0);
-        let mut voice = UdpSocket::bind(any).await?;
         for _ in 0..TRIES {
-            if voice.local_addr()?.port().is_multiple_of(2) {
-                break;
+            let voice = UdpSocket::bind(any).await?;
+            let port = voice.local_addr()?.port();
+            if !port.is_multiple_of(2) {
+                continue;
             }
-            voice = UdpSocket::bind(any).await?;
+            if let Ok(control) = UdpSocket::bind(SocketAddr::new(at.ip(), port + 1)).await {
+                return Ok(Self { sip, voice, control });
+            }
         }
-        Ok(Self { sip, voice })
+        Err(io::ErrorKind::AddrInUse.into())
     }
 
     /// Its address of SIP.
@@ -160,9 +175,9 @@ impl PhoneBridge {
 
     fn phone(self, opus: VoiceCodec, takes_calls: bool) -> Result<Phone, PhoneError> {
         let agent = agent(&self.sip, &self.voice, opus, takes_calls)?;
-        let Self { sip, voice } = self;
+        let Self { sip, voice, control } = self;
         let begin = Instant::now();
-        Ok(Phone { sip, voice, agent, begin, streams: None, odd: (0, 0) })
+        Ok(Phone { sip, voice, control, agent, begin, streams: None, odd: (0, 0) })
     }
 }
 
@@ -217,9 +232,12 @@ impl Phone {
     }
 
     fn start(&mut self) -> Result<(), PhoneError> {
-        if let Some(VoiceEnd { format, .. }) = self.agent.talking() {
-            let inlet = Inlet::new(format.codec, format.payload_type);
-            self.streams = Some((inlet, Outlet::new(format.payload_type)?));
+        if let Some(VoiceEnd { format, side, .. }) = self.agent.talking() {
+            let inlet = Inlet::new(format.codec, format.payload_type, side);
+            let outlet = Outlet::new(format.payload_type, side)?;
+            let clock = (u64::from(format.codec.ticks()) * 1_000_000_000 / FRAME.as_nanos()) as u32;
+            let reports = PhoneControl::new(self.now(), clock, outlet.source());
+            self.streams = Some(PhoneStreams { inlet, outlet, reports });
         }
         Ok(())
     }
@@ -237,10 +255,27 @@ impl Phone {
         }
     }
 
+    /// What it takes beside voice.
+    pub(crate) fn takes(&self) -> SideFormats {
+        self.streams.as_ref().map(|streams| streams.outlet.side()).unwrap_or_default()
+    }
+
     /// Sends a packet of the call to it. What cannot leave at once is lost.
-    pub(crate) fn send(&self, packet: &RtpFrame) {
-        if let (Some((_, outlet)), Some(end)) = (&self.streams, self.agent.talking()) {
-            let _ = self.voice.try_send_to(&outlet.put(packet), end.at);
+    pub(crate) fn send(&mut self, packet: &RtpFrame) {
+        let now = self.now();
+        let (Some(streams), Some(end)) = (&mut self.streams, self.agent.talking()) else { return };
+        let Some(bytes) = streams.outlet.put(packet) else { return };
+        let timestamp = streams.outlet.timestamp(packet.timestamp);
+        streams.reports.say(now, timestamp, packet.payload.len());
+        let _ = self.voice.try_send_to(&bytes, end.at);
+    }
+
+    /// Tells it how its packets come, when that is due. What cannot leave at once is lost.
+    fn report(&mut self) {
+        let now = self.now();
+        let (Some(streams), Some(end)) = (&mut self.streams, self.agent.talking()) else { return };
+        if let Some(report) = streams.reports.poll(now, since_1970()) {
+            let _ = self.control.try_send_to(&report, end.control);
         }
     }
 
@@ -250,6 +285,10 @@ impl Phone {
     /// If it could not be understood.
     pub async fn hang_up(mut self) -> Result<(), PhoneError> {
         let now = self.now();
+        if let (Some(streams), Some(end)) = (&mut self.streams, self.agent.talking()) {
+            let goodbye = streams.reports.goodbye(now, since_1970());
+            let _ = self.control.try_send_to(&goodbye, end.control);
+        }
         self.agent.hang_up(now);
         let farewell = async {
             while self.agent.over().is_none() {
@@ -276,9 +315,13 @@ impl Phone {
     /// dropped at any time.
     async fn step(&mut self) -> Option<RtpFrame> {
         self.flush();
+        self.report();
         let due = self.agent.timeout();
+        let reports = self.streams.as_ref().filter(|_| self.agent.talking().is_some());
+        let due = due.into_iter().chain(reports.map(|streams| streams.reports.due())).min();
         let wait = due.map_or(LONGEST, |at| at.since(self.now()).into());
         let (mut words, mut sound) = ([0; message::LONGEST + 1], [0; 2048]);
+        let mut report = [0; 2048];
         tokio::select! {
             // Errors of UDP answer earlier datagrams.
             Ok((len, from)) = self.sip.recv_from(&mut words) => {
@@ -288,6 +331,14 @@ impl Phone {
                 None
             }
             Ok((len, from)) = self.voice.recv_from(&mut sound) => self.hear(from, &sound[..len]),
+            Ok((len, from)) = self.control.recv_from(&mut report) => {
+                let now = self.now();
+                let end = self.agent.talking().filter(|end| end.at.ip() == from.ip());
+                if let Some(streams) = self.streams.as_mut().filter(|_| end.is_some()) {
+                    streams.reports.take(now, &report[..len]);
+                }
+                None
+            }
             () = tokio::time::sleep(wait) => None,
             else => None,
         }
@@ -297,7 +348,13 @@ impl Phone {
         let end = self.agent.talking().filter(|end| end.at.ip() == from.ip())?;
         let packet = RtpFrame::decode(&Bytes::copy_from_slice(datagram))?;
         let now = self.now();
-        let packet = self.streams.as_mut()?.0.take(now, &packet)?;
+        let streams = self.streams.as_mut()?;
+        let is_key = end.side.keys.is_some_and(|keys| keys.payload_type == packet.payload_type);
+        streams.reports.hear(now, &packet, is_key);
+        let packet = streams.inlet.take(now, &packet)?;
+        if packet.payload_type != end.format.codec.payload_type() {
+            return Some(packet);
+        }
         let len = packet.payload.len();
         let is_whole = match end.format.codec {
             VoiceCodec::Opus { .. } => len > 0,
@@ -308,6 +365,12 @@ impl Phone {
         }
         is_whole.then_some(packet)
     }
+}
+
+/// The time of the machine.
+fn since_1970() -> Duration {
+    let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Duration::from_nanos(passed.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
 
 impl Drop for Phone {

@@ -178,7 +178,7 @@ async fn voice_goes_both_ways_between_two_bridges_until_one_hangs_up() {
     let uri = format!("sip:you@{at}");
     let ring = caller.ring(&uri, VoiceCodec::Mulaw);
     let (mut here, there) = tokio::join!(answer, ring);
-    let there = there.expect("it is answered");
+    let mut there = there.expect("it is answered");
     for (seq, timestamp) in [(0, 0), (1, 160), (2, 8000)] {
         let payload = Bytes::from(vec![seq as u8; 160]);
         let marker = seq == 0;
@@ -190,4 +190,96 @@ async fn voice_goes_both_ways_between_two_bridges_until_one_hangs_up() {
     there.hang_up().await.expect("it is understood");
     let end = tokio::time::timeout(Wait::from_secs(10), here.next()).await;
     assert_eq!(end.expect("in time"), None);
+}
+
+/// A telephone of this test's own, which says what SIP and RTP have and knows nothing of bridges.
+#[tokio::test]
+async fn a_telephone_is_told_how_its_packets_come_and_its_keys_and_noise_are_heard() {
+    let bridge = PhoneBridge::bind(loopback()).await.expect("a socket");
+    let at = bridge.local_addr().expect("an address");
+    let [sip, voice, control] = {
+        let bind = || UdpSocket::bind(loopback());
+        [bind().await, bind().await, bind().await].map(|socket| socket.expect("a socket"))
+    };
+    let port = |socket: &UdpSocket| socket.local_addr().expect("an address").port();
+    let from = sip.local_addr().expect("an address");
+    let body = format!(
+        "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+         m=audio {} RTP/AVP 0 13 96\r\na=rtpmap:96 telephone-event/8000\r\na=rtcp:{}\r\n",
+        port(&voice),
+        port(&control)
+    );
+    let invite = format!(
+        "INVITE sip:fontis@{at} SIP/2.0\r\nVia: SIP/2.0/UDP {from};branch=z9hG4bK1\r\n\
+         From: <sip:a@{from}>;tag=1\r\nTo: <sip:fontis@{at}>\r\nCall-ID: 1\r\n\
+         CSeq: 1 INVITE\r\nContact: <sip:a@{from}>\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    sip.send_to(invite.as_bytes(), at).await.expect("it leaves");
+    let mut phone = bridge.wait(VoiceCodec::OPUS, async {}).await.expect("a call");
+    phone.accept(VoiceCodec::Mulaw).await.expect("it is taken");
+    let mut buffer = [0; 2048];
+    let answer = loop {
+        let (len, _) = sip.recv_from(&mut buffer).await.expect("an answer");
+        let text = String::from_utf8_lossy(&buffer[..len]).into_owned();
+        if text.starts_with("SIP/2.0 200") {
+            break text;
+        }
+    };
+    let line = answer.lines().find_map(|line| line.strip_prefix("m=audio ")).expect("voice");
+    let (target, formats) = line.split_once(' ').expect("a port");
+    assert_eq!(formats, "RTP/AVP 0 13 96");
+    let target: u16 = target.parse().expect("a port");
+    let to = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let say = |payload_type, seq, timestamp, payload: &'static [u8]| {
+        let payload = Bytes::from_static(payload);
+        let (marker, source) = (false, 77);
+        RtpFrame { payload_type, marker, seq, timestamp, source, payload }.encode()
+    };
+    // One in four is lost on the way.
+    for (payload_type, seq, payload) in
+        [(0, 500, &[1; 160][..]), (96, 501, &[5, 138, 3, 32]), (13, 503, &[50])]
+    {
+        let packet = say(payload_type, seq, 160 * u32::from(seq), payload);
+        voice.send_to(&packet, to(target)).await.expect("it leaves");
+        let heard = tokio::time::timeout(Wait::from_secs(10), phone.next()).await;
+        let heard = heard.expect("in time").expect("a packet");
+        let own = if payload_type == 96 { 101 } else { payload_type };
+        assert_eq!((heard.payload_type, heard.seq), (own, seq - 500));
+        assert_eq!(heard.payload, payload);
+    }
+    // What the far end says goes out, with the telephone's numbers for its kinds.
+    for (kind, number) in [(0, 0), (101, 96), (13, 13)] {
+        let payload = Bytes::from_static(&[7, 138, 3, 32]);
+        let (marker, seq, timestamp, source) = (false, kind.into(), 160, 0);
+        let packet = RtpFrame { payload_type: kind, marker, seq, timestamp, source, payload };
+        phone.send(&packet);
+        let (len, _) = voice.recv_from(&mut buffer).await.expect("it comes");
+        assert_eq!((buffer[1] & 127, &buffer[12..len]), (number, &[7, 138, 3, 32][..]));
+    }
+    // A sender report, and five seconds later the bridge's own.
+    let mut report = vec![0x80, 200, 0, 6];
+    report.extend([77_u32, 0xaaaa_1234, 0x5678_bbbb, 0, 4, 480].map(u32::to_be_bytes).concat());
+    control.send_to(&report, to(target + 1)).await.expect("it leaves");
+    let told = async {
+        tokio::select! {
+            _ = phone.next() => panic!("nothing is said"),
+            told = control.recv_from(&mut buffer) => told.expect("a report").0,
+        }
+    };
+    let len = tokio::time::timeout(Wait::from_secs(20), told).await.expect("in time");
+    let word = |number: usize| {
+        u32::from_be_bytes(buffer[4 * number..][..4].try_into().expect("four bytes"))
+    };
+    assert!(len > 52 && (buffer[0], buffer[1]) == (0x81, 200), "a report of a sender");
+    assert_eq!((word(5), word(6)), (3, 12), "packets and bytes");
+    assert_eq!((word(7), word(8)), (77, 64 << 24 | 1), "a quarter was lost");
+    assert_eq!((word(9), word(11)), (503, 0x1234_5678));
+    assert!(word(12) > 0, "the time since the telephone's report");
+    let (len, sender) = {
+        let goodbye = tokio::join!(phone.hang_up(), control.recv_from(&mut buffer));
+        goodbye.0.expect("it is understood");
+        goodbye.1.expect("a last report")
+    };
+    assert_eq!((sender, buffer[len - 7]), (to(target + 1), 203));
 }

@@ -2,9 +2,11 @@
 
 use std::f64::consts::TAU;
 use std::fs;
-use std::net::UdpSocket;
+use std::io::{Read, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -66,7 +68,13 @@ impl Drop for Softphone {
 }
 
 /// Starts a softphone that says a tone, and keeps what it hears in its folder.
-fn start(bench: &Bench, name: &str, port: u16, hertz: f64, more: &[&str]) -> Option<Softphone> {
+fn start(
+    bench: &Bench,
+    name: &str,
+    (port, control): (u16, u16),
+    hertz: f64,
+    more: &[&str],
+) -> Option<Softphone> {
     let folder = bench.path(name);
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("in.wav"), tone(hertz, 20)).unwrap();
@@ -75,12 +83,12 @@ fn start(bench: &Bench, name: &str, port: u16, hertz: f64, more: &[&str]) -> Opt
         "sip_listen 127.0.0.1:{port}\naudio_player aubridge,none\n\
          audio_source aufile,{place}/in.wav\naudio_path {place}\nsnd_path {place}\n\
          ausrc_srate {RATE}\nauplay_srate {RATE}\nausrc_channels 1\nauplay_channels 1\n\
-         module_path {MODULES}\n"
+         module_path {MODULES}\nctrl_tcp_listen 127.0.0.1:{control}\n"
     );
     for module in ["stdio", "g711", "aufile", "aubridge", "sndfile"] {
         config += &format!("module {module}.so\n");
     }
-    config += "module_tmp account.so\nmodule_app menu.so\n";
+    config += "module_tmp account.so\nmodule_app menu.so\nmodule_app ctrl_tcp.so\n";
     fs::write(folder.join("config"), config).unwrap();
     let account =
         format!("<sip:{name}@127.0.0.1:{port}>;regint=0;answermode=auto;audio_codecs=pcmu,pcma\n");
@@ -90,6 +98,29 @@ fn start(bench: &Bench, name: &str, port: u16, hertz: f64, more: &[&str]) -> Opt
     command.arg("-f").arg(&folder).args(more).current_dir(&folder);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().ok().map(Softphone)
+}
+
+/// Collects what a softphone tells whoever connects to its port of control, until it ends.
+fn events(control: u16) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut told = Vec::new();
+        for _ in 0..100 {
+            if let Ok(mut stream) = TcpStream::connect(("127.0.0.1", control)) {
+                // It ends with the softphone, in any way.
+                let _ = stream.read_to_end(&mut told);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        String::from_utf8_lossy(&told).into_owned()
+    })
+}
+
+/// The keys among the events of a softphone, one for each press.
+fn keys(events: &str) -> String {
+    let begins = events.split("CALL_DTMF_START").skip(1);
+    let key = |rest: &str| rest.split_once("\"param\":\"")?.1.chars().next();
+    begins.filter_map(key).collect()
 }
 
 /// A port of UDP that nobody has.
@@ -114,7 +145,9 @@ fn two_softphones_hear_each_other_through_bridges_over_a_lossy_path() {
     }
     let bench = Bench::new();
     let (anna, bert) = (free_port(), free_port());
-    let Some(_bert) = start(&bench, "bert", bert, 1000.0, &[]) else { return };
+    let (control, other) = (free_port(), free_port());
+    let Some(bert_runs) = start(&bench, "bert", (bert, control), 1000.0, &[]) else { return };
+    let told = events(control);
     let ring = format!("sip:bert@127.0.0.1:{bert}");
     let listener = bench.listen_for_a_call(&["--json", "--bridge", "127.0.0.1:0", "--ring", &ring]);
     let relay = bench.relay(
@@ -128,11 +161,19 @@ fn two_softphones_hear_each_other_through_bridges_over_a_lossy_path() {
     let bridge = caller.event("bridge")["sip"].as_str().unwrap().to_owned();
     let dial = format!("/dial {bridge}");
     let begin = Instant::now();
-    let Some(mut anna) = start(&bench, "anna", anna, 440.0, &["-e", &dial, "-t", "5"]) else {
+    let Some(mut anna) = start(&bench, "anna", (anna, other), 440.0, &["-e", &dial, "-t", "5"])
+    else {
         return;
     };
     let begun: Value = caller.event("begun");
     assert_eq!(begun["codec"], "g711", "the softphone's favourite");
+    // The softphone takes a key for released after a moment.
+    let mut keyboard = anna.0.stdin.take().unwrap();
+    for key in ["5", "#", "9"] {
+        std::thread::sleep(Duration::from_millis(900));
+        keyboard.write_all(key.as_bytes()).unwrap();
+        keyboard.flush().unwrap();
+    }
     // The softphone hangs up, and both bridges end.
     anna.0.wait().unwrap();
     let (here, there) = (caller.event("done"), listener.event("done"));
@@ -140,6 +181,9 @@ fn two_softphones_hear_each_other_through_bridges_over_a_lossy_path() {
     for end in [&here, &there] {
         assert!(end["here"]["played"].as_u64().unwrap() > 100, "{end}");
     }
+    drop(bert_runs);
+    let told = told.join().unwrap();
+    assert_eq!(keys(&told), "5#9", "keys that were pressed at the other end: {told}");
     assert!(heard(&bench, "anna", 1000.0) > 15, "{here}");
     assert!(heard(&bench, "bert", 440.0) > 15, "{there}");
 }

@@ -6,6 +6,8 @@ use super::history::{LossHistory, LossInterval};
 
 /// Packets after a gap that make it a loss (RFC 5348 section 5.1).
 const NDUPACK: usize = 3;
+/// Packets in a round trip that the first loss leaves at least (RFC 5348 section 6.3.1).
+const LEAST_FIRST: f64 = 0.5;
 /// More losses than this in one gap are a break of the path: the rest count as one event.
 const MOST_GAP: u64 = 10_000;
 
@@ -105,6 +107,9 @@ impl TfrcReceiver {
             self.front = Some((number, arrival));
             self.count(arrival);
             self.urgent = true;
+            if arrival.is_marked {
+                self.lose(number, arrival.at, self.quarters_of(arrival), 1);
+            }
             return;
         };
         if number <= front {
@@ -288,16 +293,15 @@ impl TfrcReceiver {
     }
 
     /// The interval before the first loss: the one whose rate is the best that was received (RFC
-    /// 5348 section 6.3.1).
+    /// 5348 section 6.3.1), or that of half a packet in a round trip, whatever its time.
     fn first_interval(&self) -> LossInterval {
-        let rtt = self.rtt.map_or(0.0, Duration::as_secs_f64);
-        let seen = self.front.map_or(1, |(front, _)| front).min(u64::from(u32::MAX)) as f64;
-        let best = self.best_rate.max(self.rate);
-        let packets = if rtt > 0.0 && best > 0.0 {
-            1.0 / loss_rate_for(self.config.equation_size(self.size), rtt, best)
-        } else {
-            seen.max(1.0)
+        let size = self.config.equation_size(self.size.max(1.0));
+        let known = self.rtt.filter(|rtt| *rtt > Duration::ZERO);
+        let (rtt, best) = match known.map(Duration::as_secs_f64) {
+            Some(rtt) => (rtt, self.best_rate.max(self.rate)),
+            None => (1.0, 0.0),
         };
+        let packets = 1.0 / loss_rate_for(size, rtt, best.max(LEAST_FIRST * size / rtt));
         LossInterval { packets, losses: 1, is_short: false }
     }
 
@@ -369,6 +373,33 @@ mod tests {
         let far = after(2000, |number| matches!(number % 100, 84 | 99));
         let rate = far.loss_event_rate(at(20_000));
         assert!((rate - 0.02).abs() < 0.003, "{rate}");
+    }
+
+    #[test]
+    fn a_loss_before_any_rate_is_known_leaves_half_a_packet_in_a_round_trip() {
+        // Numbers begin anywhere, and tell nothing. The round trip is known or not.
+        for rtt in [None, Some(RTT)] {
+            let mut receiver = TfrcReceiver::new(TfrcConfig::default());
+            for number in [0, 2, 3, 4].map(|number| 1 << 40 | number) {
+                let arrival = TfrcArrival { at: at(5), bytes: 1000, rtt, ..Default::default() };
+                receiver.handle(number, arrival);
+            }
+            let (_, loss) = receiver.report(at(10));
+            let rate = TfrcConfig::default().equation_rate(1000.0, 0.1, loss);
+            assert!((rate - 5000.0).abs() < 1.0, "{rtt:?}: {rate}");
+        }
+    }
+
+    #[test]
+    fn a_mark_on_the_first_packet_is_a_loss_event() {
+        let mut receiver = TfrcReceiver::new(TfrcConfig::default());
+        let rtt = Some(RTT);
+        let first =
+            TfrcArrival { at: at(0), bytes: 1000, rtt, is_marked: true, ..Default::default() };
+        receiver.handle(7, first);
+        let (_, loss) = receiver.report(at(0));
+        assert!(loss > 0.1, "{loss}");
+        assert_eq!(receiver.losses(), 1);
     }
 
     #[test]

@@ -150,6 +150,11 @@ impl TfrcSender {
 
     /// Notes that a packet of `bytes` bytes of data leaves.
     pub fn on_sent(&mut self, now: Time, bytes: u32) {
+        if self.last_bytes == 0.0 && self.rtt.is_none() {
+            // The first one sets the timer: before it, nothing could be answered (RFC 5348 section
+            // 4.2).
+            self.expires = now + FIRST_TIMEOUT;
+        }
         let bytes = f64::from(bytes.max(1));
         self.size += NEW_SIZE * (bytes - self.size);
         self.has_sent = true;
@@ -197,9 +202,11 @@ impl TfrcSender {
             self.rate = self.config.initial_rate(self.size, rtt).max(self.rate);
             self.doubled = now;
             self.received = vec![(now, f64::INFINITY)];
-            if self.loss <= 0.0 {
-                return self.restart_timer(now);
+            // The first report tells no receive rate that could bound anything.
+            if self.loss > 0.0 {
+                self.follow(now, f64::INFINITY);
             }
+            return self.restart_timer(now);
         }
         let limit = self.receive_limit(now, report.received, is_limited, is_worse);
         self.follow(now, limit);
@@ -229,6 +236,8 @@ impl TfrcSender {
             self.received.push((now, rate));
             return 2.0 * greatest(&self.received);
         }
+        // The first value bounds nothing, and must not stay the greatest.
+        self.received.retain(|(_, rate)| rate.is_finite());
         if is_worse {
             self.received.iter_mut().for_each(|(_, rate)| *rate /= 2.0);
             self.received.push((now, 0.85 * rate));
@@ -436,6 +445,49 @@ mod tests {
         let mut unheard = begun();
         unheard.on_timeout(unheard.timeout());
         assert_eq!(unheard.bytes_per_second(), 1000.0);
+    }
+
+    #[test]
+    fn the_first_packet_sets_the_timer_however_long_the_connection_was_open() {
+        let config = TfrcConfig { approved: 50e3, ..TfrcConfig::default() };
+        let mut sender = sender(config);
+        sender.on_timeout(at(2000));
+        assert_eq!(sender.timeouts(), 0, "nothing was sent");
+        sender.on_sent(at(3900), 1000);
+        let rate = sender.bytes_per_second();
+        for late in [4000, 5899] {
+            sender.on_timeout(at(late));
+            assert_eq!((sender.bytes_per_second(), sender.timeouts()), (rate, 0));
+        }
+        sender.on_sent(at(5000), 1000);
+        sender.on_timeout(at(5900));
+        assert_eq!((sender.bytes_per_second(), sender.timeouts()), (1000.0, 1));
+    }
+
+    #[test]
+    fn a_data_limited_sender_may_send_twice_what_arrived_from_its_second_report_on() {
+        let mut sender = grown(TfrcConfig::default(), 1);
+        for number in 1..10 {
+            sender.on_sent(at(number * 100), 1000);
+            sender.on_report(at(number * 100 + 100), &report(at(number * 100 + 50), 30e3, 0.0));
+        }
+        assert_eq!(sender.bytes_per_second(), 60e3);
+        // A loss while it is limited: half of what was, or .85 of what arrives now.
+        sender.on_sent(at(1000), 1000);
+        sender.on_report(at(1100), &report(at(1050), 30e3, 1e-6));
+        assert_eq!(sender.bytes_per_second(), 0.85 * 30e3);
+    }
+
+    #[test]
+    fn a_loss_in_the_first_report_leaves_what_the_equation_allows() {
+        for rules in [TfrcRules::Rfc3448, TfrcRules::Rfc5348] {
+            let config = TfrcConfig { rules, ..TfrcConfig::default() };
+            let mut sender = sender(config);
+            sender.on_sent(at(0), 1000);
+            sender.on_limited(at(1));
+            sender.on_report(at(100), &report(at(0), 0.0, 0.1));
+            assert_eq!(sender.bytes_per_second(), config.equation_rate(1000.0, 0.1, 0.1));
+        }
     }
 
     #[test]
