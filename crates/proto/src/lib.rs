@@ -21,6 +21,7 @@ pub mod qlog;
 pub mod rate;
 pub mod scheduler;
 pub mod sctp;
+pub mod sources;
 pub mod swarm;
 pub mod tcp;
 mod wire;

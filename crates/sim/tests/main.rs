@@ -17,6 +17,7 @@ mod safety;
 mod safety_page;
 mod scenario;
 mod sctp;
+mod sources;
 mod support;
 mod swarm;
 mod tcp;

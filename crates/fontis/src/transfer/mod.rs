@@ -16,7 +16,6 @@ mod outgoing;
 pub(crate) mod over_sctp;
 mod pace;
 mod pieces;
-mod plan;
 mod receive;
 mod resolve;
 mod send;

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use blake3::Hash;
 use fontis_proto::dfcp::{DfcpStats, Kept, ObjectShape, SendOptions};
+use fontis_proto::sources::SourcePlan;
 use tokio::sync::{OnceCell, mpsc, watch};
 
 use super::get::{answered, has_hidden_name};
 use super::incoming::Incoming;
 use super::message::{Announced, Holding, Request, encode, label};
 use super::outgoing::{CODE_COMPLETE, CODE_UNWANTED, abandoned, close, key_text, lost};
-use super::plan::Plan;
 use super::{PROGRESS_EVERY, Progress, Report, TransferError, connect};
 use crate::connection::{Connection, Received, RecvObject};
 use crate::dest::Dest;
@@ -164,13 +164,13 @@ struct Object {
     /// Bytes in the blocks that are wanted, and of those that were there before.
     bytes: u64,
     resumed: u64,
-    plan: Mutex<Plan>,
+    plan: Mutex<SourcePlan>,
     /// Bytes that are stored, and when that was last told.
     told: Mutex<(u64, Instant)>,
 }
 
 impl Object {
-    fn plan(&self) -> MutexGuard<'_, Plan> {
+    fn plan(&self) -> MutexGuard<'_, SourcePlan> {
         lock(&self.plan)
     }
 
@@ -333,7 +333,7 @@ impl Shared {
                 resumed,
             });
             Ok(Object {
-                plan: Mutex::new(Plan::new(lacking)),
+                plan: Mutex::new(SourcePlan::new(lacking)),
                 told: Mutex::new((resumed, moment::now())),
                 sink: Arc::new(sink),
                 tree,

@@ -1,3 +1,4 @@
+use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration as Span;
 
@@ -118,6 +119,7 @@ impl<'a> TestbedRun<'a> {
             matches!(flow.application, Application::Messages(_)).then(|| MessageLog::new(receivers))
         };
         let mut logs: Vec<Option<MessageLog>> = experiment.flows.iter().map(log).collect();
+        let commons = RefCell::default();
         let mut flows: Vec<Box<dyn Flow>> = Vec::with_capacity(experiment.flows.len());
         for (number, spec) in experiment.flows.iter().enumerate() {
             let (sender, receivers) = Site::ends(&sites, experiment, number);
@@ -128,6 +130,7 @@ impl<'a> TestbedRun<'a> {
                 sender,
                 receivers,
                 beside: addresses_beside(experiment, number),
+                commons: &commons,
                 log: logs[number].clone(),
                 runtime: &runtime,
             };

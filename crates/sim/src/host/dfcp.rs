@@ -1,10 +1,13 @@
 //! Hosts of DFCP.
 
+mod carry;
+mod part;
+
 use core::any::Any;
 use std::collections::VecDeque;
 
 use bytes::{Bytes, BytesMut};
-use fontis_base::{Duration, Node, Packet, PacketId, Port, Rate, Stream, Time};
+use fontis_base::{Duration, Node, Packet, PacketId, Port, Stream, Time};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     ChannelId, CloseReason, ConnectionId, DfcpConfig, DfcpConnection, DfcpEvent, DfcpPacket,
@@ -13,13 +16,14 @@ use fontis_proto::dfcp::{
 use fontis_proto::qlog::QlogEvent;
 use fontis_trace::Clear;
 
-use crate::app::App;
-use crate::app::socket::{AppMessage, AppSocket};
 use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
 use crate::host::way::Way;
 use crate::host::{Counters, Host, Milestones, PathMetrics};
+
+pub use carry::Carry;
+pub use part::{FetchedPart, ServedPart};
 
 /// The use that a host makes of its connection.
 pub enum Role {
@@ -29,22 +33,6 @@ pub enum Role {
     Serve(Serve),
     /// Carries streams and messages of an application.
     Carry(Box<Carry>),
-}
-
-/// An application on a connection, and what it has received.
-#[derive(Clone, Debug, Default)]
-pub struct Carry {
-    /// The application; `None` takes whatever arrives.
-    pub app: Option<App>,
-    /// When it connects; `None` if the peer does.
-    pub connects_at: Option<Time>,
-    /// The stream towards the peer, once something was written to it.
-    stream: Option<ChannelId>,
-    /// Bytes of the peer's stream that were read.
-    delivered: u64,
-    /// Bytes of the peer's messages.
-    message_bytes: u64,
-    milestones: Milestones,
 }
 
 /// A client that fetches one object.
@@ -68,6 +56,25 @@ pub struct Fetch {
     pub block_times: Vec<Time>,
     /// How the connection ended.
     pub closed: Option<CloseReason>,
+    /// The object, if others send parts of it over connections of their own.
+    pub part: Option<FetchedPart>,
+}
+
+impl Fetch {
+    /// Takes what concerns a part; closes once everything has come, from whomever.
+    fn look(&mut self, now: Time, connection: &mut DfcpConnection, event: Option<&DfcpEvent>) {
+        let Some(part) = self.part.as_mut().filter(|_| self.completed_at.is_none()) else { return };
+        let (bytes, completed_at) = part.on_event(now, connection, event);
+        if let Some(bytes) = bytes {
+            self.blocks += 1;
+            self.bytes += u64::from(bytes);
+            self.block_times.push(now);
+        }
+        self.completed_at = completed_at;
+        if completed_at.is_some() {
+            connection.close(now, 0, "");
+        }
+    }
 }
 
 /// A server of pattern objects.
@@ -79,6 +86,8 @@ pub struct Serve {
     pub unasked: Option<u64>,
     /// Bytes in a block, if not what the size of the object suggests.
     pub block_size: Option<u32>,
+    /// The part in an object that others send, too.
+    pub part: Option<ServedPart>,
     /// Requests answered.
     pub requests: u32,
     /// How the connection ended.
@@ -213,6 +222,15 @@ impl DfcpHost {
         self.connection = Some(DfcpConnection::connect(now, self.config.clone(), id, request));
     }
 
+    /// When it is looked next at an object that others send, too.
+    fn looks_at(&self) -> Option<Time> {
+        match &self.role {
+            Role::Fetch(fetch) => fetch.part.as_ref()?.look_at(),
+            Role::Serve(serve) => serve.part.as_ref()?.look_at(),
+            Role::Carry(_) => None,
+        }
+    }
+
     /// Drains the connection: jobs run at once, events go to the application, packets to the
     /// network.
     fn drive(&mut self, now: Time) {
@@ -224,6 +242,15 @@ impl DfcpHost {
             && carry.milestones.connected.is_some()
         {
             carry.act_if_due(now, &mut connection);
+        }
+        if self.looks_at().is_some_and(|at| at <= now) {
+            match &mut self.role {
+                Role::Fetch(fetch) => fetch.look(now, &mut connection, None),
+                Role::Serve(Serve { part: Some(part), .. }) => {
+                    part.on_event(now, &mut connection, None);
+                }
+                _ => {}
+            }
         }
         loop {
             let mut idle = true;
@@ -279,11 +306,23 @@ impl DfcpHost {
             }
         }
         match &mut self.role {
+            Role::Serve(Serve { part: Some(part), closed, .. }) => {
+                part.on_event(now, connection, Some(&event));
+                if let DfcpEvent::Closed(reason) = event {
+                    *closed = Some(reason);
+                }
+            }
             Role::Fetch(fetch) => match event {
                 DfcpEvent::Connected => {
                     fetch.connected_at = Some(now);
+                    fetch.look(now, connection, None);
                     // A counting code carries no bytes, so the size cannot travel in a message: the
                     // server knows it.
+                }
+                event @ (DfcpEvent::ObjectOpened { .. } | DfcpEvent::Block { .. })
+                    if fetch.part.is_some() =>
+                {
+                    fetch.look(now, connection, Some(&event));
                 }
                 DfcpEvent::ObjectOpened { channel, shape, .. } => {
                     self.fetch_channel = Some((channel, shape));
@@ -404,6 +443,7 @@ impl Node<Payload> for DfcpHost {
         };
         let app = match &self.role {
             Role::Carry(carry) if carry.milestones.connected.is_some() => carry.due(),
+            Role::Fetch(_) | Role::Serve(_) => self.looks_at().map(|at| (at, "look")),
             _ => None,
         };
         [connection.timeout(), app].into_iter().flatten().min_by_key(|(at, _)| *at)
@@ -470,116 +510,5 @@ impl Host for DfcpHost {
 
     fn as_any_mut(&mut self) -> &mut dyn Any {
         self
-    }
-}
-
-impl Carry {
-    /// An application; it connects at `connects_at`, or waits for a connection.
-    pub fn new(app: Option<App>, connects_at: Option<Time>) -> Self {
-        Self { app, connects_at, ..Self::default() }
-    }
-
-    fn due(&self) -> Option<(Time, &'static str)> {
-        let due = self.app.as_ref().map(App::due).filter(|due| *due < Time::MAX)?;
-        Some((due, "application"))
-    }
-
-    fn act_if_due(&mut self, now: Time, connection: &mut DfcpConnection) {
-        if self.due().is_some_and(|(due, _)| due <= now) {
-            self.act(now, connection);
-        }
-    }
-
-    fn act(&mut self, now: Time, connection: &mut DfcpConnection) {
-        let Self { app: Some(app), stream, delivered, .. } = self else { return };
-        if !app.act(now, &mut DfcpSocket { connection, stream, delivered: *delivered }) {
-            self.app = None;
-        }
-    }
-
-    fn on_event(&mut self, now: Time, connection: &mut DfcpConnection, event: DfcpEvent) {
-        match event {
-            DfcpEvent::Connected => {
-                self.milestones.connected = Some(now);
-                self.act(now, connection);
-            }
-            DfcpEvent::Message { data, .. } => {
-                self.message_bytes += data.len() as u64;
-                self.milestones.last_data = Some(now);
-                if let (Some(app), Some(number)) = (&mut self.app, data.first_chunk()) {
-                    app.on_message(now, u64::from_be_bytes(*number));
-                }
-            }
-            DfcpEvent::Readable { channel } => {
-                while let Some(data) = connection.read(now, channel) {
-                    self.delivered += data.len() as u64;
-                }
-                self.milestones.last_data = Some(now);
-                self.act(now, connection);
-            }
-            DfcpEvent::Closed(reason) => {
-                self.milestones.closed = Some(now);
-                match reason {
-                    CloseReason::Local | CloseReason::Finished => {}
-                    CloseReason::Peer { code: 0, .. } => {}
-                    _ => self.milestones.aborted = true,
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-/// A connection as its application sees it.
-struct DfcpSocket<'a> {
-    connection: &'a mut DfcpConnection,
-    stream: &'a mut Option<ChannelId>,
-    delivered: u64,
-}
-
-/// The content of streams and messages.
-static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
-/// Bytes of a message's number, which its content begins with.
-const NUMBER: u64 = 8;
-
-impl AppSocket for DfcpSocket<'_> {
-    fn write(&mut self, _now: Time, bytes: u64) {
-        let connection = &mut *self.connection;
-        let stream =
-            *self.stream.get_or_insert_with(|| connection.open_stream(SendOptions::default()));
-        let mut left = bytes;
-        while left > 0 {
-            let piece = left.min(ZEROS.len() as u64);
-            self.connection.write(stream, Bytes::from_static(&ZEROS[..piece as usize]));
-            left -= piece;
-        }
-    }
-
-    fn finish(&mut self, now: Time) {
-        if let Some(stream) = *self.stream {
-            self.connection.finish_stream(stream);
-        }
-        self.connection.close(now, 0, "");
-    }
-
-    fn delivered(&self) -> u64 {
-        self.delivered
-    }
-
-    fn send(&mut self, _now: Time, message: AppMessage) {
-        let bytes = message.bytes.max(NUMBER) as usize;
-        let mut content = BytesMut::zeroed(bytes);
-        let number = message.number.unwrap_or(u64::MAX);
-        content[..NUMBER as usize].copy_from_slice(&number.to_be_bytes());
-        let options = SendOptions { deadline: message.deadline, ..SendOptions::default() };
-        self.connection.send_message(content.freeze(), options);
-    }
-
-    fn rate(&self) -> Option<Rate> {
-        Some(self.connection.stats().rate).filter(|rate| *rate > Rate::ZERO)
-    }
-
-    fn keeps_messages(&self) -> bool {
-        true
     }
 }

@@ -4,6 +4,7 @@
 //! questions. [`table`] lists the transports; each has a file here that constructs its hosts.
 
 pub mod cast;
+pub mod common;
 pub mod controller;
 pub mod datagram;
 pub mod dccp;

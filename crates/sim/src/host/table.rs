@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::app::Application;
 use crate::app::message::MessageLog;
 use crate::host::Host;
+use crate::host::common::CommonObjects;
 use crate::host::identity::{EndpointIdentity, Stay};
 use crate::host::payload::Payload;
 use crate::host::tcp::TcpHost;
@@ -185,10 +186,12 @@ impl AnyHost {
     }
 }
 
-/// Configurations that the hosts of many flows share.
+/// What the hosts of many flows share.
 #[derive(Default)]
 pub struct SharedConfigs {
     last: Vec<Arc<TcpConfig>>,
+    /// Objects that several flows send together.
+    pub(crate) objects: CommonObjects,
 }
 
 impl SharedConfigs {

@@ -12,6 +12,7 @@ use fontis_proto::dfcp::{DfcpConfig, DfcpStats, Held, ObjectShape, SYMBOL_SIZE, 
 use fontis_sim::app::Application;
 use fontis_sim::app::message::{MessageLog, MessageSource};
 use fontis_sim::app::source::Pattern;
+use fontis_sim::host::common::CommonObject;
 use fontis_sim::host::object::PatternObject;
 use fontis_sim::host::rows;
 use fontis_sim::host::{Counters, Milestones};
@@ -43,7 +44,7 @@ struct Connections {
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let spec = place.spec;
     let dfcp = spec.transport.as_any().downcast_ref::<rows::dfcp::Dfcp>();
-    let rows::dfcp::Dfcp { config, block } = dfcp.expect("the table says DFCP");
+    let rows::dfcp::Dfcp { config, block, common } = dfcp.expect("the table says DFCP");
     let size = match spec.application {
         Application::Source(Pattern::Object { size }) => size,
         Application::Source(Pattern::Bulk) => place.experiment.more_than_fits(spec),
@@ -66,6 +67,7 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
         name: place.spec.name.clone(),
         content: PatternObject { seed: place.experiment.seed ^ place.number as u64 },
     };
+    let number = place.number as u32;
     let mut shape = ObjectShape::partition(size, SYMBOL_SIZE, Code::RaptorQ);
     shape.block_size = *block;
     let (sending, receiving) = (end.clone(), end);
@@ -75,6 +77,17 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
             let log = log.clone();
             place.runtime.spawn(async move { sending.send_messages(&sends, source).await });
             place.runtime.spawn(async move { receiving.take_messages(&receives, &log).await });
+        }
+        (Application::Source(Pattern::Object { .. }), _) if common.is_some() => {
+            let name = common.clone().unwrap_or_default();
+            let object = place.commons.borrow_mut().of(&name, shape);
+            object.join(number);
+            // The same bytes, whoever sends them.
+            let content = PatternObject { seed: place.experiment.seed };
+            let part = Part { object, source: number, content };
+            let (sent, got) = (part.clone(), part);
+            place.runtime.spawn(async move { sending.serve_part(&sends, sent).await });
+            place.runtime.spawn(async move { receiving.fetch_part(&receives, got).await });
         }
         _ => {
             place.runtime.spawn(async move { sending.serve(&sends, shape).await });
@@ -184,6 +197,19 @@ async fn ask(connection: Option<Connection>) -> Option<DfcpStats> {
     tokio::time::timeout(PATIENCE, stats).await.ok().flatten()
 }
 
+/// An object that several flows send together.
+#[derive(Clone)]
+struct Part {
+    object: CommonObject,
+    source: u32,
+    content: PatternObject,
+}
+
+/// The interval at which it is looked whether others have brought the rest.
+const LOOK_EVERY: Span = Span::from_millis(5);
+/// The code with which a part is refused that others have brought.
+const UNWANTED: u32 = 2;
+
 #[derive(Clone)]
 struct End {
     stage: Stage,
@@ -210,6 +236,76 @@ impl End {
             }
         }
         connection.closed().await;
+    }
+
+    /// Sends parts of an object that others send, too, until the receiver leaves.
+    async fn serve_part(self, call: &Call, part: Part) {
+        let Some(connection) = self.meet(call, SENDER).await else { return };
+        let send = async {
+            loop {
+                let Some((blocks, shape)) = part.object.take(part.source) else {
+                    tokio::time::sleep(LOOK_EVERY).await;
+                    continue;
+                };
+                let (options, held) = (SendOptions::default(), Held::default());
+                let sent = connection.send_object(shape, Bytes::new(), options, held).await;
+                let Some(mut object) = sent else { return };
+                while let Some(SendProgress::Wanted(index)) = object.next().await {
+                    let block = blocks.get(index as usize).copied().unwrap_or_default();
+                    object.supply(index, part.content.block(block, shape.block_len(index)));
+                }
+            }
+        };
+        tokio::select! {
+            _ = connection.closed() => {}
+            () = send => { connection.closed().await; }
+        }
+        part.object.leave(part.source);
+    }
+
+    /// Takes parts of an object that others bring, too, until everything is here.
+    async fn fetch_part(self, call: &Call, part: Part) {
+        let Some(connection) = self.meet(call, RECEIVER).await else { return };
+        let end = loop {
+            if let Some(end) = part.object.completed_at() {
+                break end;
+            }
+            let Ok(coming) = tokio::time::timeout(LOOK_EVERY, connection.recv_object()).await
+            else {
+                continue;
+            };
+            let Some(mut coming) = coming else {
+                self.meter.note(|milestones| milestones.aborted = true);
+                return self.stage.fail(&self.name, "the connection ended before its time");
+            };
+            let blocks = part.object.part(part.source);
+            while part.object.is_asked(part.source) {
+                let Ok(received) = tokio::time::timeout(LOOK_EVERY, coming.next()).await else {
+                    continue;
+                };
+                let (index, data) = match received {
+                    Some(Received::Block(index, data)) => (index, data),
+                    Some(Received::Checkpoint(_)) => continue,
+                    Some(Received::Abandoned(_)) | None => {
+                        self.meter.note(|milestones| milestones.aborted = true);
+                        return self.stage.fail(&self.name, "the connection ended before its time");
+                    }
+                };
+                let block = blocks.get(index as usize).copied().unwrap_or_default();
+                if data != part.content.block(block, data.len() as u32) {
+                    return self.stage.fail(&self.name, "what arrived is not what was sent");
+                }
+                coming.release(index);
+                let now = self.stage.clock.now();
+                if let Some(bytes) = part.object.came(block, now) {
+                    self.meter.arrived(now, u64::from(bytes));
+                }
+            }
+            // What others were sooner with is on its way in vain.
+            coming.abandon(UNWANTED);
+        };
+        self.meter.note(|milestones| milestones.completed = Some(end));
+        connection.close(0, "");
     }
 
     /// Sends messages, each when it is made.

@@ -1,5 +1,6 @@
 //! The parts that all flows of a run share: clock, counters, places.
 
+use std::cell::RefCell;
 use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,6 +13,7 @@ use fontis_base::{Stream, Time};
 use fontis_sim::Experiment;
 use fontis_sim::app::message::MessageLog;
 use fontis_sim::experiment::spec::FlowSpec;
+use fontis_sim::host::common::CommonObjects;
 use fontis_sim::host::{Counters, Milestones};
 
 use tokio::runtime::Runtime;
@@ -141,6 +143,8 @@ pub(in crate::testbed) struct Place<'a> {
     pub(in crate::testbed) receivers: Vec<EndSite<'a>>,
     /// The addresses of further subflows or paths.
     pub(in crate::testbed) beside: Vec<[IpAddr; 2]>,
+    /// The objects of the run that several flows send together.
+    pub(in crate::testbed) commons: &'a RefCell<CommonObjects>,
     /// Its messages, if its application sends messages.
     pub(in crate::testbed) log: Option<MessageLog>,
     pub(in crate::testbed) runtime: &'a Runtime,

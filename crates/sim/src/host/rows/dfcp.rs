@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_codes::Code;
-use fontis_proto::dfcp::{DfcpConfig, KnownPath, ParamFields, Params, Redundancy, Session};
+use fontis_proto::dfcp::{
+    DfcpConfig, KnownPath, ObjectShape, ParamFields, Params, Redundancy, Session,
+};
 use fontis_proto::rate::RateKind;
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::{Clear, PacketHeader};
 
 use crate::app::Application;
 use crate::app::source::Pattern;
-use crate::host::dfcp::{Carry, DfcpHost, Fetch, Role, Serve};
+use crate::host::dfcp::{Carry, DfcpHost, Fetch, FetchedPart, Role, Serve, ServedPart};
 use crate::host::identity::EndpointIdentity;
 use crate::host::object::PatternObject;
 use crate::host::payload::Payload;
@@ -33,6 +35,8 @@ pub struct Dfcp {
     pub config: DfcpConfig,
     /// Bytes in a block of an object.
     pub block: u32,
+    /// The name of an object that several flows send together.
+    pub common: Option<String>,
 }
 
 /// The row of DFCP.
@@ -92,6 +96,13 @@ const KEYS: &[Key] = &[
     ),
     key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
     key("dfcp", "block", Size, "63536 B", "bytes in a block of an object"),
+    key(
+        "dfcp",
+        "common",
+        Text,
+        "",
+        "a name: flows of app object and of one size that have it send one object together, each blocks that no other sends, as many as it can",
+    ),
 ];
 
 fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, ScenarioError> {
@@ -123,7 +134,8 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         known: known.map(|rate| KnownPath { rate: Some(rate), rtt: None }),
         ..DfcpConfig::default()
     };
-    Ok(Arc::new(Dfcp { config, block }))
+    let common = Some(read.text("dfcp.common").to_string()).filter(|name| !name.is_empty());
+    Ok(Arc::new(Dfcp { config, block, common }))
 }
 
 fn header(payload: &Payload) -> Option<PacketHeader> {
@@ -144,7 +156,7 @@ impl Transport for Dfcp {
         &ROW
     }
 
-    fn hosts(&self, flow: &FlowContext<'_>, _shared: &mut SharedConfigs) -> Hosts {
+    fn hosts(&self, flow: &FlowContext<'_>, shared: &mut SharedConfigs) -> Hosts {
         let size = match flow.application {
             Application::Source(Pattern::Object { size }) => *size,
             Application::Source(Pattern::Bulk) => flow.more_than_fits,
@@ -153,7 +165,16 @@ impl Transport for Dfcp {
         let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
         let mut serve = Serve::new(self.config.params.codes().next(), size);
         serve.block_size = Some(self.block);
-        let fetch = Role::Fetch(Fetch { size, ..Fetch::default() });
+        let mut fetch = Fetch { size, ..Fetch::default() };
+        if let Some(name) = self.common.as_ref().filter(|_| flow.application.length().is_some()) {
+            let symbol_size = self.config.params.symbol_size();
+            let shape = ObjectShape::partition(size, symbol_size, Code::Counting);
+            let shape = ObjectShape { block_size: self.block, ..shape };
+            let object = shared.objects.of(name, shape);
+            serve.part = Some(ServedPart::new(object.clone(), flow.number));
+            fetch.part = Some(FetchedPart::new(object, flow.number));
+        }
+        let fetch = Role::Fetch(fetch);
         let host = |identity, role, ways| {
             let config = self.config.clone();
             AnyHost::boxed(DfcpHost::new(

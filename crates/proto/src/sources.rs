@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 /// the most left has still to send; what a dead source was to send comes so, too. No block is asked
 /// of more than two, unless nothing has come for long.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub struct SourcePlan {
     /// Blocks that no source was asked for, in their order.
     free: VecDeque<u32>,
     /// What each source was asked for and has not sent.
@@ -18,26 +18,21 @@ pub(super) struct Plan {
     lacking: BTreeSet<u32>,
 }
 
-impl Plan {
+impl SourcePlan {
     /// A plan for these blocks.
-    pub(super) fn new(blocks: impl IntoIterator<Item = u32>) -> Self {
+    pub fn new(blocks: impl IntoIterator<Item = u32>) -> Self {
         let lacking: BTreeSet<u32> = blocks.into_iter().collect();
         Self { free: lacking.iter().copied().collect(), asked: BTreeMap::new(), lacking }
     }
 
     /// Whether everything is there.
-    pub(super) fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.lacking.is_empty()
     }
 
     /// The blocks that `source` is to send next, of `sources` in all; none if there is nothing for
     /// it at present. `is_stuck`: nothing has come for long, so all who were asked may be dead.
-    pub(super) fn take(
-        &mut self,
-        source: usize,
-        sources: usize,
-        is_stuck: bool,
-    ) -> Option<BTreeSet<u32>> {
+    pub fn take(&mut self, source: usize, sources: usize, is_stuck: bool) -> Option<BTreeSet<u32>> {
         let count = (self.free.len() / (2 * sources.max(1))).max(1).min(self.free.len());
         let mut blocks: BTreeSet<u32> = self.free.drain(..count).collect();
         if blocks.is_empty() {
@@ -60,12 +55,12 @@ impl Plan {
     }
 
     /// Whether a source has still to send something that is not there.
-    pub(super) fn is_asked(&self, source: usize) -> bool {
+    pub fn is_asked(&self, source: usize) -> bool {
         self.asked.get(&source).is_some_and(|asked| !asked.is_empty())
     }
 
     /// A block has come and is right; false if another source was sooner.
-    pub(super) fn complete(&mut self, block: u32) -> bool {
+    pub fn complete(&mut self, block: u32) -> bool {
         for asked in self.asked.values_mut() {
             asked.remove(&block);
         }
@@ -73,7 +68,7 @@ impl Plan {
     }
 
     /// A source sends nothing any more: others have to.
-    pub(super) fn give_back(&mut self, source: usize) {
+    pub fn give_back(&mut self, source: usize) {
         let asked = self.asked.remove(&source).unwrap_or_default();
         let is_elsewhere = |block: &u32| self.asked.values().any(|asked| asked.contains(block));
         let orphans = asked.into_iter().filter(|block| !is_elsewhere(block));
@@ -91,7 +86,7 @@ mod tests {
 
     #[test]
     fn parts_shrink_towards_the_end_and_the_last_are_sent_twice() {
-        let mut plan = Plan::new(0..16);
+        let mut plan = SourcePlan::new(0..16);
         let sizes: Vec<_> = (0..2)
             .cycle()
             .map_while(|source| {
@@ -116,7 +111,7 @@ mod tests {
 
     #[test]
     fn who_is_left_gets_what_two_dead_sources_were_asked_for() {
-        let mut plan = Plan::new(0..1);
+        let mut plan = SourcePlan::new(0..1);
         assert!(plan.take(0, 3, false).is_some() && plan.take(1, 3, false).is_some());
         assert_eq!(plan.take(2, 3, false), None, "two were asked");
         assert_eq!(plan.take(2, 3, true), Some([0].into()), "nothing has come for long");
@@ -130,7 +125,7 @@ mod tests {
             blocks in 0u32..60,
             steps in prop::collection::vec((0usize..4, 0u8..4), 0..200),
         ) {
-            let mut plan = Plan::new(0..blocks);
+            let mut plan = SourcePlan::new(0..blocks);
             let mut there = 0;
             for (source, what) in steps {
                 match what {
