@@ -229,7 +229,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
                         --start, --min-rate, --interface and --hops out";
             return Err(Failure::Usage(text.to_owned()));
         }
-        let cast = if casts { Some(options_of(args, &path)?) } else { None };
+        let cast = casts.then(|| options_of(args, &path)).transpose()?;
         return swarm::run(&SwarmCast {
             path: &path,
             cast,

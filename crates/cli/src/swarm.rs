@@ -70,7 +70,9 @@ pub(crate) fn run(args: &SwarmCast<'_>) -> Result<(), Failure> {
         }
         let watching = watch(server.cast_status(), as_json, || false);
         let cast = async {
-            if let Err(failure) = watching.await {
+            if args.cast.is_some()
+                && let Err(failure) = watching.await
+            {
                 status(&format_args!("{failure}; receivers get everything from each other"));
             }
             std::future::pending::<()>().await;

@@ -4,7 +4,8 @@
 # what happens: leave:N (the origin is ended when so many have everything), kill:SECONDS (the first
 # peer is killed), late:SECONDS (it comes later), group:RATE:DEAF (the origin casts at that rate,
 # too, and the first peers do not hear it), or nothing. Further arguments are those of fontis get.
-# Prints the last events of each peer, and then how long it took and what the origin sent.
+# Prints the last events of each peer, and then how long it took, what the origin sent, and how many
+# blocks came from a group.
 fontis=$0; peers=$1; rates=$2; origin_rate=$3; loss=$4; happens=$5; shift 5
 unshare -n sleep 600 & origin=$!
 pids=$origin
@@ -109,4 +110,5 @@ while [ $i -lt $peers ]; do
     cmp -s got$i served/file && same=same
     echo "$i $same $(grep -h '"done"\|"error"' shared$i | tail -n 1) $(cat said$i)"
 done
-echo "{\"milliseconds\": $took, \"origin_sent\": $(($(sent) - before))}"
+by_group=$(cat shared[0-9]* | grep -c '"event":"block".*"remote":"239[.]')
+echo "{\"milliseconds\": $took, \"origin_sent\": $(($(sent) - before)), \"by_group\": $by_group}"

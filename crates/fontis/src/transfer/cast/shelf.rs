@@ -19,8 +19,8 @@ const FRUITFUL: f64 = 0.25;
 
 /// Where the blocks of an object go that come from a group, and from elsewhere too.
 pub(in crate::transfer) trait Shelf: Send + Sync + 'static {
-    /// Whether a block is there.
-    fn has(&self, block: u32) -> bool;
+    /// The blocks that are there.
+    fn blocks(&self) -> Vec<u32>;
     /// Stores a block if it is right; else false.
     fn put(&self, block: u32, bytes: &[u8]) -> Result<bool, SinkError>;
     /// The group brings much that is lacking, or has not begun yet.
@@ -76,8 +76,9 @@ impl Shelving {
         }
         let shape = self.content.shape;
         let receiver = self.gate.receiver_mut();
-        for block in shape.head_blocks()..shape.blocks() {
-            if !receiver.has(block) && self.shelf.has(block - shape.head_blocks()) {
+        for block in self.shelf.blocks() {
+            let block = block + shape.head_blocks();
+            if !receiver.has(block) {
                 receiver.hold(block);
             }
         }

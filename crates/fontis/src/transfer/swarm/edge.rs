@@ -185,8 +185,14 @@ impl Swarm {
                     if self.home == Some(connection.peer_key()) && !is_invited =>
                 {
                     is_invited = true;
-                    self.state().listen(FIRST_SOUND);
-                    task::spawn(self.clone().listen_in(connection.clone(), invitation));
+                    // One that was invited over an earlier connection listens still.
+                    let listens = self.state().listens();
+                    if listens {
+                        send(vec![(connection.clone(), SwarmWire::Unheard)]);
+                    } else {
+                        self.state().listen(FIRST_SOUND);
+                        task::spawn(self.clone().listen_in(connection.clone(), invitation));
+                    }
                 }
                 SwarmWire::Invite(_) => return Err(wrong("an invitation that nobody asked for")),
                 SwarmWire::Unheard => drop(listening.take()),

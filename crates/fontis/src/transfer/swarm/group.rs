@@ -7,6 +7,7 @@ use super::wire::SwarmWire;
 use crate::connection::Connection;
 use crate::moment;
 use crate::sink::SinkError;
+use crate::transfer::TransferError;
 use crate::transfer::cast::{Caster, Invitation, Shelf, fill};
 use crate::transfer::outgoing::key_text;
 
@@ -55,7 +56,10 @@ impl Swarm {
             since: Mutex::new(moment::now()),
         };
         // A group that cannot be heard is none: neighbours have everything.
-        let _ = fill(&invitation, connection.remote_addr(), Arc::new(shelf)).await;
+        let filled = fill(&invitation, connection.remote_addr(), Arc::new(shelf)).await;
+        if let Err(TransferError::Sink(error)) = filled {
+            self.state().failure.get_or_insert(error);
+        }
         self.state().listen(Duration::ZERO);
         send(vec![(connection, SwarmWire::Unheard)]);
         self.wake();
@@ -73,18 +77,15 @@ struct GroupShelf {
 }
 
 impl Shelf for GroupShelf {
-    fn has(&self, block: u32) -> bool {
-        self.swarm.state().policy.has(block)
+    fn blocks(&self) -> Vec<u32> {
+        self.swarm.state().policy.blocks().collect()
     }
 
     fn put(&self, block: u32, bytes: &[u8]) -> Result<bool, SinkError> {
         if !self.swarm.tree.verify_block(u64::from(block), bytes) {
             return Ok(false);
         }
-        if let Err(error) = self.swarm.content.write(block, bytes) {
-            self.swarm.state().failure.get_or_insert(error);
-            return Ok(false);
-        }
+        self.swarm.content.write(block, bytes)?;
         let now = moment::now();
         let since = {
             let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);

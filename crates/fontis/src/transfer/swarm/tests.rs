@@ -1,6 +1,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use fontis_proto::dfcp::CloseReason;
+
 use super::liar::{self, Liar, say};
 use super::share;
 use super::wire::{News, SwarmWire, bits};
@@ -136,6 +138,10 @@ async fn nonsense_ends_a_connection_and_nothing_else() {
     let peer = endpoint(&Identity::generate());
     let (dest, options) = (Dest::new(to.path().join("got")), SinkOptions::default());
     let fetch = share(&peer, server.local_addr(), &url, &dest, options, PATIENCE, |_| {});
+    // To a group of 239.255.1.2 with a stream, from a node that this one did not ask.
+    let invitation = [&[8, 0, 0, 239, 255, 1, 2, 9][..], &[0; 8 + 3 * 32], &[9, 1, 100]].concat();
+    let invitation: SwarmWire = decode(&invitation).unwrap();
+    assert!(matches!(invitation, SwarmWire::Invite(_)));
     let fools = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let mut ended = Vec::new();
@@ -144,10 +150,12 @@ async fn nonsense_ends_a_connection_and_nothing_else() {
             SwarmWire::News(vec![News::Room(true); 40_000]),
             SwarmWire::Offer { upload: 0, block: 4 },
             SwarmWire::Offer { upload: 0, block: u32::MAX },
+            invitation,
         ] {
             let (_own, connection) = intrude(&peer, root).await;
             say(&connection, &wrong);
-            while connection.recv_message().await.is_some() {}
+            let to_end = async { while connection.recv_message().await.is_some() {} };
+            let _ = tokio::time::timeout(PATIENCE, to_end).await;
             ended.push(connection.close_reason());
         }
         // What is of no block, or of nothing that was begun, changes nothing.
@@ -157,12 +165,15 @@ async fn nonsense_ends_a_connection_and_nothing_else() {
         say(&connection, &SwarmWire::News(news.to_vec()));
         say(&connection, &SwarmWire::Take { upload: 99 });
         say(&connection, &SwarmWire::Ending { upload: 99 });
+        say(&connection, &SwarmWire::Unheard);
         say(&connection, &SwarmWire::Lonely);
         tokio::time::sleep(Duration::from_millis(200)).await;
         assert_eq!(connection.close_reason(), None);
         ended
     };
     let (fetched, ended) = tokio::join!(fetch, fools);
-    assert!(ended.iter().all(Option::is_some), "{ended:?}");
+    // Who has everything and leaves ends with another code.
+    let parted = |end: &Option<CloseReason>| matches!(end, Some(CloseReason::Peer { code: 0, .. }));
+    assert!(ended.iter().all(parted), "{ended:?}");
     assert_eq!(fetched.unwrap().0.hash, blake3::hash(&content).to_hex().to_string());
 }
