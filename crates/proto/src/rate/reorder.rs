@@ -1,7 +1,7 @@
 //! A buffer that puts packets back into order before loss detection sees them (Sarwar 2014, chapter
 //! 5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use fontis_base::{Duration, Rate, Time};
 
@@ -24,6 +24,8 @@ pub struct ReorderBuffer<T> {
     /// The number of the packet that is handed on next; `None` before the first.
     next: Option<u64>,
     held: BTreeMap<u64, Held<T>>,
+    /// When they came, and their numbers, in the order of arrival. The first is there still.
+    order: VecDeque<(Time, u64)>,
     bytes: u64,
     /// The size in bytes, and in packets of mean size.
     limit: u64,
@@ -36,7 +38,6 @@ pub struct ReorderBuffer<T> {
 
 #[derive(Clone, Debug)]
 struct Held<T> {
-    at: Time,
     bytes: u32,
     item: T,
 }
@@ -52,6 +53,7 @@ impl<T> ReorderBuffer<T> {
             delay,
             next: None,
             held: BTreeMap::new(),
+            order: VecDeque::new(),
             bytes: 0,
             limit: 0,
             limit_packets: 1,
@@ -89,10 +91,30 @@ impl<T> ReorderBuffer<T> {
         self.late
     }
 
+    /// Bytes in the buffer.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Packets in the buffer.
+    pub fn packets(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Whether the buffer has gone on without this packet, or has handed it on.
+    pub fn has_passed(&self, number: u64) -> bool {
+        self.next.is_some_and(|next| number < next)
+    }
+
+    /// Nothing before packet `number` is waited for.
+    pub fn skip_to(&mut self, number: u64) {
+        self.next = self.next.max(Some(number));
+    }
+
     /// Takes packet `number` of `bytes` bytes. A packet that is too late, or there already, is
     /// dropped.
     pub fn push(&mut self, now: Time, number: u64, bytes: u32, item: T) {
-        if self.next.is_some_and(|next| number < next) {
+        if self.has_passed(number) {
             self.late += 1;
             return;
         }
@@ -110,13 +132,14 @@ impl<T> ReorderBuffer<T> {
             self.limit_packets = usize::try_from(packets).unwrap_or(1).clamp(1, MOST_HELD);
         }
         self.bytes += u64::from(bytes);
-        self.held.insert(number, Held { at: now, bytes, item });
+        self.held.insert(number, Held { bytes, item });
+        self.order.push_back((now, number));
     }
 
     /// The next packet that is handed on at `now`. Numbers that are left out are lost.
     pub fn pop(&mut self, now: Time) -> Option<(u64, T)> {
         let (first, _) = self.held.first_key_value()?;
-        let is_next = self.next == Some(*first);
+        let is_next = self.next.is_some_and(|next| *first <= next);
         let is_over = match (self.mode, self.fixed) {
             (ReorderMode::Hold, None) => self.bytes > self.limit.max(self.mean),
             _ => self.held.len() > self.size(),
@@ -128,7 +151,10 @@ impl<T> ReorderBuffer<T> {
         }
         let (number, Held { bytes, item, .. }) = self.held.pop_first()?;
         self.bytes -= u64::from(bytes);
-        self.next = Some(number + 1);
+        self.next = self.next.max(Some(number + 1));
+        while self.order.front().is_some_and(|(_, number)| !self.held.contains_key(number)) {
+            self.order.pop_front();
+        }
         Some((number, item))
     }
 
@@ -136,8 +162,7 @@ impl<T> ReorderBuffer<T> {
     /// empty.
     pub fn due(&self) -> Time {
         // The oldest need not be the first: one that it overtook may have come after it.
-        let oldest = self.held.values().map(|held| held.at).min();
-        oldest.map_or(Time::MAX, |at| at + self.delay)
+        self.order.front().map_or(Time::MAX, |(at, _)| *at + self.delay)
     }
 }
 

@@ -14,6 +14,7 @@ mod peer_addresses;
 mod rack;
 mod receive;
 mod reconfig;
+mod reordering;
 mod sending;
 mod timers;
 
@@ -44,6 +45,7 @@ use super::outbox::Outbox;
 use super::packet::SctpPacket;
 use super::path::Path;
 use super::reassembly::Reassembly;
+use super::reordering::Reordering;
 use super::repairs::Repairs;
 use super::resets::Resets;
 use super::restorer::Restorer;
@@ -103,6 +105,8 @@ pub struct SctpAssociation {
     newest_ack: Option<u32>,
     /// When FORWARD-TSN is due.
     forward_at: Time,
+    /// What arrives goes through it first, if there is one.
+    reordering: Option<Box<Reordering>>,
     arrivals: Arrivals,
     reassembly: Reassembly,
     restorer: Restorer,
@@ -387,6 +391,9 @@ impl SctpAssociation {
             told: u64::MAX,
             newest_ack: None,
             forward_at: Time::MAX,
+            reordering: config
+                .reorder
+                .map(|reorder| Box::new(Reordering::new(reorder, config.mtu))),
             arrivals: Arrivals::new(number::first(tsns[1])),
             reassembly: Reassembly::default(),
             restorer: Restorer::default(),

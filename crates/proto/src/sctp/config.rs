@@ -10,6 +10,7 @@ use super::offer::SctpAuth;
 use crate::congestion::coupling::Coupling;
 use crate::congestion::maker::CongestionMaker;
 use crate::congestion::table::CongestionKind;
+use crate::rate::reorder::ReorderMode;
 use crate::scheduler::kind::SchedulerKind;
 
 /// The configuration of one end.
@@ -76,6 +77,10 @@ pub struct SctpConfig {
     /// Whether it asks for an acknowledgement at once (RFC 7053) with data after which it can send
     /// nothing: a peer that waits for a second packet would delay both.
     pub asks_acks: bool,
+    /// Data that follow a gap wait so long for what is missing before an acknowledgement tells of
+    /// it, in a buffer of what arrives in that time (Sarwar 2014, chapter 5): reordering is then no
+    /// loss to the peer. Across several paths it waits for the slower ones, too.
+    pub reorder: Option<(ReorderMode, Duration)>,
     /// Whether acknowledgements say that nothing will be dropped again (NR-SACK), so that the
     /// sender's buffer is free at once.
     pub nr_sack: bool,
@@ -300,6 +305,7 @@ impl SctpConfig {
             early_data: true,
             acks: AckPolicy::default(),
             asks_acks: true,
+            reorder: None,
             nr_sack: false,
             resets: true,
             auth: None,

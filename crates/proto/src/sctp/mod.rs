@@ -30,6 +30,7 @@ mod path;
 mod rack;
 mod reassembly;
 mod redundancy;
+mod reordering;
 mod repairs;
 mod resets;
 mod restorer;

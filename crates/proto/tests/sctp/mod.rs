@@ -12,6 +12,7 @@ mod multipath;
 #[allow(unreachable_pub, reason = "a module of helpers")]
 mod pair;
 mod recovery;
+mod reordering;
 mod requests;
 mod resets;
 mod transfer;

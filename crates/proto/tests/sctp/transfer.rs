@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use fontis_base::{Duration, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
+use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, CodeReach, CodingConfig, LossRecovery, Multipath,
@@ -81,6 +82,15 @@ fn random_config(stream: &mut Stream) -> SctpConfig {
         interleaving: stream.below(2) == 0,
         stamps: stream.below(2) == 0,
         nr_sack: stream.below(2) == 0,
+        reorder: pick(
+            stream,
+            &[
+                None,
+                None,
+                Some((ReorderMode::Hold, Duration::from_millis(50))),
+                Some((ReorderMode::Full, Duration::from_millis(10))),
+            ],
+        ),
         coding: (stream.below(3) > 0).then(|| random_coding(stream)),
         fast_again: stream.below(2) == 0,
         recovery: pick(stream, &[LossRecovery::Reports, LossRecovery::RackTlp]),

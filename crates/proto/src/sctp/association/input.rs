@@ -34,30 +34,34 @@ impl SctpAssociation {
         }
         let path = self.path_of(ends);
         let mut has_data = false;
-        let mut stamp = None;
         let echo = packet.chunks.iter().find_map(|chunk| match chunk {
             SctpChunk::Echo(echo) => Some(*echo),
             _ => None,
         });
+        let stamp = packet.chunks.iter().rev().find_map(|chunk| match chunk {
+            SctpChunk::Stamp(stamp) => Some(*stamp),
+            _ => None,
+        });
+        let is_data = |chunk: &SctpChunk| matches!(chunk, SctpChunk::Data(_));
+        let last_data = packet.chunks.iter().rposition(is_data);
         for chunk in &packet.chunks {
             if let SctpChunk::Restored(tsns) = chunk {
                 self.on_restored(tsns);
             }
         }
-        for chunk in &packet.chunks {
+        for (at, chunk) in packet.chunks.iter().enumerate() {
             if self.state == State::Closed {
                 return;
             }
             match chunk {
                 SctpChunk::Data(data) => {
-                    if self.on_data(now, data) {
-                        has_data = true;
-                    }
+                    let is_last = last_data == Some(at);
+                    has_data |= self.put_in_order(now, data, path, stamp, is_last);
                     if is_marked {
                         self.marks.echo.get_or_insert(data.tsn);
                     }
                 }
-                SctpChunk::Stamp(seen) => stamp = Some(*seen),
+                SctpChunk::Stamp(_) => {}
                 chunk => self.on_chunk(now, ends, path, chunk, echo),
             }
         }
@@ -68,6 +72,7 @@ impl SctpAssociation {
             }
             self.after_data(now, path);
         }
+        self.release_in_order(now);
         self.advance_shutdown(now);
     }
 

@@ -33,6 +33,7 @@ impl SctpAssociation {
             (unless_mute(self.reset_due()), "reset"),
             (self.held_until().unwrap_or(Time::MAX), "repair"),
             (self.rack_due().unwrap_or(Time::MAX), "RACK"),
+            (self.reordering_due(), "reordering"),
         ];
         let all = data.chain(heartbeats).chain(others).filter(|(at, _)| *at < Time::MAX);
         all.min_by_key(|(at, _)| *at)
@@ -60,6 +61,9 @@ impl SctpAssociation {
             self.release_held(now);
         }
         self.on_rack_timers(now);
+        if self.reordering_due() <= now {
+            self.release_in_order(now);
+        }
         for at in 0..self.paths.len() {
             if self.paths[at].expires.is_some_and(|expires| expires <= now) {
                 self.on_data_timeout(now, at);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
+use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, CodingConfig, LossRecovery, Multipath, PROTOCOL, RepairWait,
@@ -145,6 +146,14 @@ const KEYS: &[Key] = &[
         "false",
         "data after which nothing can follow ask for a SACK at once (RFC 7053)",
     ),
+    key(
+        "sctp",
+        "reorder",
+        names(&["none", "hold", "full"]),
+        "none",
+        "the buffer that puts data in order before SACKs tell of gaps: it holds what follows a gap, or is kept full",
+    ),
+    key("sctp", "reorder_delay", Form::Duration, "50 ms", "the delay that is allowed to it"),
     key("sctp", "nr_sack", Flag, "false", "SACKs say that nothing will be dropped again"),
     key(
         "sctp",
@@ -334,6 +343,13 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             waits_at_gaps: acks == "dac",
         },
         asks_acks: read.flag("sctp.asks_acks"),
+        reorder: match &*read.text("sctp.reorder") {
+            "hold" => Some((ReorderMode::Hold, read.duration("sctp.reorder_delay"))),
+            "full" => Some((ReorderMode::Full, read.duration("sctp.reorder_delay"))),
+            _ => None,
+        },
+        // A SACK then answers all that a filled gap sets free.
+        batches: read.text("sctp.reorder") != "none",
         nr_sack: read.flag("sctp.nr_sack"),
         // A flow is one stream, and begins as in ns-2.
         resets: false,

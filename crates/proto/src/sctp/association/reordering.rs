@@ -1,0 +1,60 @@
+//! Data on their way through the reorder buffer, if this end has one.
+
+use fontis_base::Time;
+
+use super::{PIECE, SctpAssociation};
+use crate::sctp::chunk::{DataChunk, Stamp};
+use crate::sctp::reordering::Waiting;
+
+impl SctpAssociation {
+    /// Puts a DATA chunk into the reorder buffer, unless the buffer has gone on without it or has
+    /// no room. Whether the chunk is taken now and deserves an acknowledgement.
+    pub(super) fn put_in_order(
+        &mut self,
+        now: Time,
+        chunk: &DataChunk,
+        path: Option<u8>,
+        stamp: Option<Stamp>,
+        is_last: bool,
+    ) -> bool {
+        let tsn = self.arrivals.expand(chunk.tsn);
+        let (held, takes) = (self.held(), self.takes_data() && !self.arrivals.has(tsn));
+        let most = u64::from(self.config.receive_buffer);
+        let Some(reordering) = self.reordering.as_mut().filter(|_| takes) else {
+            return self.on_data(now, chunk);
+        };
+        let len = chunk.data.len() as u64;
+        reordering.measure(now, len);
+        let buffer = &mut reordering.buffer;
+        let memory = buffer.bytes() + len + PIECE * (buffer.packets() as u64 + 1);
+        if buffer.has_passed(tsn) || held + memory > most {
+            return self.on_data(now, chunk);
+        }
+        let stamp = stamp.map(|stamp| (stamp, now));
+        let waiting = Waiting { chunk: chunk.clone(), path, stamp, is_last };
+        buffer.push(now, tsn, u32::try_from(len).unwrap_or(u32::MAX), waiting);
+        false
+    }
+
+    /// Takes what the reorder buffer gives.
+    pub(super) fn release_in_order(&mut self, now: Time) {
+        let mut has_data = false;
+        loop {
+            let next = self.arrivals.cumulative() + 1;
+            let Some(reordering) = &mut self.reordering else { return };
+            reordering.buffer.skip_to(next);
+            let Some((_, waiting)) = reordering.buffer.pop(now) else { return };
+            has_data |= self.on_data(now, &waiting.chunk);
+            if has_data && waiting.is_last {
+                has_data = false;
+                self.acks.stamp = waiting.stamp.or(self.acks.stamp);
+                self.after_data(now, waiting.path);
+            }
+        }
+    }
+
+    /// When the reorder buffer gives something, whatever comes.
+    pub(super) fn reordering_due(&self) -> Time {
+        self.reordering.as_ref().map_or(Time::MAX, |reordering| reordering.buffer.due())
+    }
+}
