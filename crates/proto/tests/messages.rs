@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use fontis_base::{Duration, Probability, Rate, Serializer, Stream};
-use fontis_proto::dfcp::{DfcpEvent, DfcpPacket, Frame, SendOptions, wire};
+use fontis_proto::dfcp::{DfcpConfig, DfcpEvent, DfcpPacket, Frame, SendOptions, wire};
 
 use crate::pair::{Pair, Side};
 
@@ -232,4 +232,80 @@ fn an_urgent_message_overtakes_those_that_wait_and_all_come_before_the_end() {
     assert!(given_up + came.len() >= 1001, "each came or was given up, or both");
     assert!(given_up > 100, "{given_up} were given up");
     assert!(pair.client.is_closed(), "both sides have finished");
+}
+
+/// Ordered messages of 20 ms over a path that loses a tenth of the client's packets. The numbers
+/// of those that arrive, in their order, the longest time that one was on its way, and the count of
+/// those that came after their turn.
+fn talk_in_order(seed: u64, within: Option<Duration>) -> (Vec<u32>, Duration, u64) {
+    let config = DfcpConfig { order_within: within, ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), config, Duration::from_millis(40), None);
+    pair.run_for(Duration::from_secs(1));
+    let mut random = Stream::new(seed, "losses");
+    pair.loss = Box::new(move |_, sent| sent.from == Side::Client && random.unit() < 0.1);
+    let options = SendOptions { ordered: true, sparing: true, ..SendOptions::default() };
+    let (mut begins, mut numbers, mut longest) = (Vec::new(), Vec::new(), Duration::ZERO);
+    for number in 0..1100_u32 {
+        if number < 1000 {
+            begins.push(pair.now);
+            pair.client.send_message(Bytes::copy_from_slice(&number.to_be_bytes()), options);
+        }
+        for _ in 0..20 {
+            pair.run_for(Duration::from_millis(1));
+            for (side, event) in pair.events.drain(..) {
+                let (Side::Server, DfcpEvent::Message { data, .. }) = (side, event) else {
+                    continue;
+                };
+                let number = u32::from_be_bytes(data[..].try_into().unwrap());
+                // Nothing comes after the last ones that would give them up.
+                if number < 990 {
+                    longest = longest.max(pair.now.since(begins[number as usize]));
+                }
+                numbers.push(number);
+            }
+        }
+    }
+    (numbers, longest, pair.server().stats().messages_late)
+}
+
+#[test]
+fn ordered_messages_wait_no_longer_than_they_may_for_those_before_them() {
+    let seed = std::env::var("FONTIS_SEED").map_or(9, |seed| seed.parse().unwrap());
+    let all: Vec<u32> = (0..1000).collect();
+    let (numbers, patient, late) = talk_in_order(seed, None);
+    assert_eq!((numbers, late), (all, 0), "seed {seed}");
+    for millis in [150, 60, 5] {
+        let within = Duration::from_millis(millis);
+        let (numbers, longest, late) = talk_in_order(seed, Some(within));
+        println!(
+            "seed {seed}: {} within {millis} ms, {late} late, {} ms at most; {} with patience",
+            numbers.len(),
+            longest.as_millis(),
+            patient.as_millis()
+        );
+        assert!(numbers.is_sorted(), "seed {seed}: {numbers:?}");
+        assert_eq!(numbers.len() as u64 + late, 1000, "seed {seed}");
+        // One that is lost is given up so long after the next has come, which itself may be lost.
+        assert!(longest <= within + Duration::from_millis(40 + 5 * 20), "seed {seed}");
+        assert!(millis == 5 || late < 200, "seed {seed}: {late}");
+        assert!(millis == 150 || late > 20, "seed {seed}: {late}");
+    }
+}
+
+#[test]
+fn an_ordered_message_that_was_given_up_is_not_waited_for() {
+    let within = Some(Duration::from_secs(30));
+    let config = DfcpConfig { order_within: within, ..DfcpConfig::default() };
+    let mut pair = Pair::new(DfcpConfig::default(), config, Duration::from_millis(40), None);
+    pair.run_for(Duration::from_secs(1));
+    pair.loss = Box::new(|_, sent| sent.from == Side::Client);
+    let ordered = SendOptions { ordered: true, ..SendOptions::default() };
+    let deadline = Some(pair.now + Duration::from_millis(100));
+    pair.client.send_message(Bytes::from_static(b"first"), SendOptions { deadline, ..ordered });
+    pair.run_for(Duration::from_millis(10));
+    pair.loss = Box::new(|_, _| false);
+    pair.client.send_message(Bytes::from_static(b"second"), ordered);
+    pair.run_for(Duration::from_secs(1));
+    let is_second = |event: &&DfcpEvent| matches!(event, DfcpEvent::Message { data, .. } if data[..] == *b"second");
+    assert!(pair.events_of(Side::Server).iter().any(is_second), "{:?}", pair.events);
 }

@@ -77,6 +77,10 @@ pub struct DfcpConfig {
     /// Whether a message counts as held until
     /// [`message_taken`](super::DfcpConnection::message_taken), or only until its event is taken.
     pub holds_messages: bool,
+    /// Ordered messages wait at most so long for those before them, in a buffer of what arrives in
+    /// that time (Sarwar 2014, chapter 5); what comes after its turn is dropped. None: they wait
+    /// until those before them have come or are given up.
+    pub order_within: Option<Duration>,
     /// The memory that the connection shares with others; none: only its own limit counts.
     pub budget: Option<MemoryBudget>,
 }
@@ -100,6 +104,7 @@ impl Default for DfcpConfig {
             left_out: None,
             longest_message: 128 << 20,
             holds_messages: false,
+            order_within: None,
             budget: None,
         }
     }

@@ -24,6 +24,7 @@ mod history;
 mod in_flight;
 mod left_out;
 mod message_run;
+mod ordered;
 mod over;
 mod pacer;
 mod packet;

@@ -49,6 +49,8 @@ pub struct DfcpStats {
     pub symbols_received: u64,
     /// Symbols received that were of no use.
     pub symbols_wasted: u64,
+    /// Ordered messages dropped because they came after their turn.
+    pub messages_late: u64,
     /// Packets dropped because they came twice.
     pub duplicates: u64,
     /// Packets dropped because they broke the protocol.
@@ -114,6 +116,7 @@ impl DfcpStats {
             symbols_needed: self.symbols_needed + other.symbols_needed,
             symbols_received: self.symbols_received + other.symbols_received,
             symbols_wasted: self.symbols_wasted + other.symbols_wasted,
+            messages_late: self.messages_late + other.messages_late,
             duplicates: self.duplicates + other.duplicates,
             violations: self.violations + other.violations,
             refused: self.refused + other.refused,

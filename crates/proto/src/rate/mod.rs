@@ -28,6 +28,7 @@ mod loss_test;
 mod modest;
 mod receiving;
 pub mod reorder;
+pub(crate) mod reorder_measured;
 mod rival;
 pub(crate) mod shared;
 mod start;

@@ -158,6 +158,13 @@ impl<T> ReorderBuffer<T> {
         Some((number, item))
     }
 
+    /// Drops all that waits.
+    pub fn clear(&mut self) {
+        self.held.clear();
+        self.order.clear();
+        self.bytes = 0;
+    }
+
     /// When [`ReorderBuffer::pop`] hands a packet on without a new one; [`Time::MAX`] if it is
     /// empty.
     pub fn due(&self) -> Time {

@@ -45,7 +45,7 @@ use super::outbox::Outbox;
 use super::packet::SctpPacket;
 use super::path::Path;
 use super::reassembly::Reassembly;
-use super::reordering::Reordering;
+use super::reordering::{Reordering, reordering_of};
 use super::repairs::Repairs;
 use super::resets::Resets;
 use super::restorer::Restorer;
@@ -391,9 +391,7 @@ impl SctpAssociation {
             told: u64::MAX,
             newest_ack: None,
             forward_at: Time::MAX,
-            reordering: config
-                .reorder
-                .map(|reorder| Box::new(Reordering::new(reorder, config.mtu))),
+            reordering: reordering_of(&config),
             arrivals: Arrivals::new(number::first(tsns[1])),
             reassembly: Reassembly::default(),
             restorer: Restorer::default(),

@@ -44,7 +44,7 @@ struct Connections {
 pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, TestbedError> {
     let spec = place.spec;
     let dfcp = spec.transport.as_any().downcast_ref::<rows::dfcp::Dfcp>();
-    let rows::dfcp::Dfcp { config, block, common } = dfcp.expect("the table says DFCP");
+    let rows::dfcp::Dfcp { config, block, common, ordered } = dfcp.expect("the table says DFCP");
     let size = match spec.application {
         Application::Source(Pattern::Object { size }) => size,
         Application::Source(Pattern::Bulk) => place.experiment.more_than_fits(spec),
@@ -75,7 +75,10 @@ pub(super) fn start(stage: &Stage, place: &Place<'_>) -> Result<Box<dyn Flow>, T
         (Application::Messages(messages), Some(log)) => {
             let source = MessageSource::new(*messages, spec.start, place.stream(), log.clone());
             let log = log.clone();
-            place.runtime.spawn(async move { sending.send_messages(&sends, source).await });
+            let options = SendOptions { ordered: *ordered, ..SendOptions::default() };
+            place
+                .runtime
+                .spawn(async move { sending.send_messages(&sends, source, options).await });
             place.runtime.spawn(async move { receiving.take_messages(&receives, &log).await });
         }
         (Application::Source(Pattern::Object { .. }), _) if common.is_some() => {
@@ -309,14 +312,14 @@ impl End {
     }
 
     /// Sends messages, each when it is made.
-    async fn send_messages(self, call: &Call, mut source: MessageSource) {
+    async fn send_messages(self, call: &Call, mut source: MessageSource, options: SendOptions) {
         let Some(connection) = self.meet(call, SENDER).await else { return };
         while let Some(due) = source.due().filter(|_| !self.stage.is_over()) {
             tokio::time::sleep(due.since(self.stage.clock.now()).into()).await;
             let stats = connection.stats().await;
             let rate = stats.map(|stats| stats.rate).filter(|rate| *rate > Rate::ZERO);
             while let Some(message) = source.next(self.stage.clock.now(), rate) {
-                connection.send_message(in_stream(&message), SendOptions::default());
+                connection.send_message(in_stream(&message), options);
             }
         }
         connection.closed().await;

@@ -19,6 +19,7 @@ use super::budget::{Account, Charge};
 use super::config::{DfcpConfig, KnownPath};
 use super::control::Control;
 use super::event::{CloseReason, CodingJob, DfcpEvent};
+use super::ordered::OrderedWaiting;
 use super::over::Over;
 use super::packet::{ChannelId, ConnectionId, DfcpPacket, Frame, Hello};
 use super::params::{Params, SYN_SIZE};
@@ -121,7 +122,7 @@ pub struct DfcpConnection {
     ordered_out: u32,
     /// The peer's ordered messages that were delivered or given up, and those that wait.
     ordered_in: Over,
-    ordered_waiting: BTreeMap<u32, (ChannelId, Bytes, Charge)>,
+    ordered_waiting: OrderedWaiting,
     /// Messages whose events, or which themselves, the application has not taken yet.
     unread: VecDeque<Charge>,
     /// Whether objects that the application did not ask for are refused.
@@ -252,7 +253,7 @@ impl DfcpConnection {
             early_symbols: Vec::new(),
             ordered_out: 0,
             ordered_in: Over::default(),
-            ordered_waiting: BTreeMap::new(),
+            ordered_waiting: OrderedWaiting::new(config.order_within),
             unread: VecDeque::new(),
             refuses_unasked: false,
             awaits_peer: false,

@@ -4,10 +4,11 @@ use bytes::Bytes;
 use fontis_base::Time;
 use fontis_codes::{Code, Decoded};
 
-use super::super::budget::{Charge, ENTRY, Full, block_cost};
+use super::super::budget::{ENTRY, Full, block_cost};
 use super::super::code::{DEADLINE_PASSED, NO_ROOM, NOT_ASKED_FOR, TOO_LONG};
 use super::super::event::{CloseReason, CodingJob, DfcpEvent};
 use super::super::message_run::MessageRun;
+use super::super::ordered::Ordered;
 use super::super::packet::{ChannelId, Frame, LiveKind, Open, SymbolsFrame};
 use super::super::receiving::{Asked, Limits, Received, RecvChannel};
 use super::super::shape::foreign_shape;
@@ -57,14 +58,14 @@ impl DfcpConnection {
         self.mark_over(channel);
         self.events.push_back(DfcpEvent::Abandoned { channel, code });
         if let Some(sequence) = sequence {
-            self.account_for(sequence..sequence.saturating_add(1));
+            self.account_for(now, sequence..sequence.saturating_add(1));
         }
         self.answer_fin(now);
     }
 
     pub(super) fn on_given_up(&mut self, now: Time, run: MessageRun) {
         if run.is_ordered() {
-            self.account_for(run.first()..run.end());
+            self.account_for(now, run.first()..run.end());
             return;
         }
         if self.is_ours(run.first()) {
@@ -280,7 +281,7 @@ impl DfcpConnection {
             self.events.push_back(DfcpEvent::Abandoned { channel, code });
         }
         if let Some(Some(LiveKind::Ordered { sequence })) = kind {
-            self.account_for(sequence..sequence.saturating_add(1));
+            self.account_for(now, sequence..sequence.saturating_add(1));
         }
         self.answer_fin(now);
     }
@@ -338,7 +339,7 @@ impl DfcpConnection {
                 let Some((data, charge)) = channel.take_message() else { return };
                 self.close_if_complete(now, id);
                 if let LiveKind::Ordered { sequence } = kind {
-                    self.deliver_ordered(sequence, (id, data, charge));
+                    self.deliver_ordered(now, sequence, (id, data, charge));
                 } else {
                     let early = self.unconfirmed;
                     self.events.push_back(DfcpEvent::Message { channel: id, data, early });
@@ -351,26 +352,33 @@ impl DfcpConnection {
     }
 
     /// Delivers ordered messages as far as they follow each other.
-    fn deliver_ordered(&mut self, sequence: u32, message: (ChannelId, Bytes, Charge)) {
+    fn deliver_ordered(&mut self, now: Time, sequence: u32, message: Ordered) {
         let floor = self.ordered_in.floor();
-        if !self.ordered_in.contains(sequence) && sequence - floor <= MAX_AHEAD {
-            self.ordered_waiting.insert(sequence, message);
-            self.account_for(sequence..sequence.saturating_add(1));
+        if self.ordered_in.contains(sequence) {
+            self.stats.messages_late += 1;
+        } else if sequence - floor <= MAX_AHEAD {
+            self.ordered_waiting.push(now, sequence, message);
+            self.account_for(now, sequence..sequence.saturating_add(1));
         }
     }
 
     /// Ordered messages at these places have come, or were given up: none waits for them any more.
-    fn account_for(&mut self, places: Range<u32>) {
+    fn account_for(&mut self, now: Time, places: Range<u32>) {
         if places.start.saturating_sub(self.ordered_in.floor()) > MAX_AHEAD {
             return;
         }
         self.ordered_in.insert(places);
-        while let Some(first) = self.ordered_waiting.first_entry()
-            && *first.key() < self.ordered_in.floor()
+        self.release_ordered(now);
+    }
+
+    /// Delivers the ordered messages that wait for nothing, or have waited for long enough.
+    pub(super) fn release_ordered(&mut self, now: Time) {
+        while let Some((place, (channel, data, charge))) =
+            self.ordered_waiting.pop(now, self.ordered_in.floor())
         {
-            let (channel, data, charge) = first.remove();
             self.events.push_back(DfcpEvent::Message { channel, data, early: false });
             self.unread.push_back(charge);
+            self.ordered_in.insert(0..place.saturating_add(1));
         }
     }
 }

@@ -44,6 +44,7 @@ impl DfcpConnection {
         consider(self.keepalive_at(), "keep-alive");
         consider(self.control_due(), "control frame");
         consider(self.send.next_deadline(), "deadline");
+        consider(Some(self.ordered_waiting.due()).filter(|at| *at < Time::MAX), "order");
         for (at, path) in self.paths.iter().enumerate() {
             if path.state == PathState::Opening && self.may_ask(at) {
                 consider(path.question.copy_at(), "challenge");
@@ -107,6 +108,7 @@ impl DfcpConnection {
                     }
                 }
                 self.pass_deadlines(now);
+                self.release_ordered(now);
             }
         }
         if self.last_heard + self.idle_timeout() <= now {

@@ -25,14 +25,13 @@ impl SctpAssociation {
         };
         let len = chunk.data.len() as u64;
         reordering.measure(now, len);
-        let buffer = &mut reordering.buffer;
-        let memory = buffer.bytes() + len + PIECE * (buffer.packets() as u64 + 1);
-        if buffer.has_passed(tsn) || held + memory > most {
+        let memory = reordering.bytes() + len + PIECE * (reordering.packets() as u64 + 1);
+        if reordering.has_passed(tsn) || held + memory > most {
             return self.on_data(now, chunk);
         }
         let stamp = stamp.map(|stamp| (stamp, now));
         let waiting = Waiting { chunk: chunk.clone(), path, stamp, is_last };
-        buffer.push(now, tsn, u32::try_from(len).unwrap_or(u32::MAX), waiting);
+        reordering.push(now, tsn, u32::try_from(len).unwrap_or(u32::MAX), waiting);
         false
     }
 
@@ -42,8 +41,8 @@ impl SctpAssociation {
         loop {
             let next = self.arrivals.cumulative() + 1;
             let Some(reordering) = &mut self.reordering else { return };
-            reordering.buffer.skip_to(next);
-            let Some((_, waiting)) = reordering.buffer.pop(now) else { return };
+            reordering.skip_to(next);
+            let Some((_, waiting)) = reordering.pop(now) else { return };
             has_data |= self.on_data(now, &waiting.chunk);
             if has_data && waiting.is_last {
                 has_data = false;
@@ -55,6 +54,6 @@ impl SctpAssociation {
 
     /// When the reorder buffer gives something, whatever comes.
     pub(super) fn reordering_due(&self) -> Time {
-        self.reordering.as_ref().map_or(Time::MAX, |reordering| reordering.buffer.due())
+        self.reordering.as_ref().map_or(Time::MAX, |reordering| reordering.due())
     }
 }

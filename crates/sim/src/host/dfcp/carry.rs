@@ -13,6 +13,8 @@ pub struct Carry {
     pub app: Option<App>,
     /// When it connects; `None` if the peer does.
     pub connects_at: Option<Time>,
+    /// Whether its messages are delivered in the order of their departure.
+    pub ordered: bool,
     /// The stream towards the peer, once something was written to it.
     stream: Option<ChannelId>,
     /// Bytes of the peer's stream that were read.
@@ -24,8 +26,8 @@ pub struct Carry {
 
 impl Carry {
     /// An application; it connects at `connects_at`, or waits for a connection.
-    pub fn new(app: Option<App>, connects_at: Option<Time>) -> Self {
-        Self { app, connects_at, ..Self::default() }
+    pub fn new(app: Option<App>, connects_at: Option<Time>, ordered: bool) -> Self {
+        Self { app, connects_at, ordered, ..Self::default() }
     }
 
     pub(super) fn due(&self) -> Option<(Time, &'static str)> {
@@ -40,8 +42,9 @@ impl Carry {
     }
 
     fn act(&mut self, now: Time, connection: &mut DfcpConnection) {
-        let Self { app: Some(app), stream, delivered, .. } = self else { return };
-        if !app.act(now, &mut DfcpSocket { connection, stream, delivered: *delivered }) {
+        let Self { app: Some(app), stream, delivered, ordered, .. } = self else { return };
+        let (delivered, ordered) = (*delivered, *ordered);
+        if !app.act(now, &mut DfcpSocket { connection, stream, delivered, ordered }) {
             self.app = None;
         }
     }
@@ -89,6 +92,7 @@ struct DfcpSocket<'a> {
     connection: &'a mut DfcpConnection,
     stream: &'a mut Option<ChannelId>,
     delivered: u64,
+    ordered: bool,
 }
 
 /// The content of streams and messages.
@@ -125,7 +129,8 @@ impl AppSocket for DfcpSocket<'_> {
         let mut content = BytesMut::zeroed(bytes);
         let number = message.number.unwrap_or(u64::MAX);
         content[..NUMBER as usize].copy_from_slice(&number.to_be_bytes());
-        let options = SendOptions { deadline: message.deadline, ..SendOptions::default() };
+        let (deadline, ordered) = (message.deadline, self.ordered);
+        let options = SendOptions { deadline, ordered, ..SendOptions::default() };
         self.connection.send_message(content.freeze(), options);
     }
 

@@ -3,7 +3,7 @@
 use core::any::Any;
 use std::sync::Arc;
 
-use fontis_base::{Packet, Stream};
+use fontis_base::{Duration, Packet, Stream};
 use fontis_codes::Code;
 use fontis_proto::dfcp::{
     DfcpConfig, KnownPath, ObjectShape, ParamFields, Params, Redundancy, Session,
@@ -25,7 +25,7 @@ use crate::host::table::{
 use crate::host::way::ways;
 use crate::settings::catalogue::{Key, Place, TableRow, key, names};
 use crate::settings::error::{ScenarioError, bad};
-use crate::settings::form::Form::{Count, Flag, Rate, Size, Text};
+use crate::settings::form::Form::{self, Count, Flag, Rate, Size, Text};
 use crate::settings::reader::Reader;
 
 /// DFCP as a scenario configures it.
@@ -37,6 +37,8 @@ pub struct Dfcp {
     pub block: u32,
     /// The name of an object that several flows send together.
     pub common: Option<String>,
+    /// Whether messages are delivered in the order of their departure.
+    pub ordered: bool,
 }
 
 /// The row of DFCP.
@@ -96,6 +98,14 @@ const KEYS: &[Key] = &[
     ),
     key("dfcp", "window", Count, "1000", "blocks sent and not acknowledged at most"),
     key("dfcp", "block", Size, "63536 B", "bytes in a block of an object"),
+    key("dfcp", "ordered", Flag, "false", "messages are delivered in the order of their departure"),
+    key(
+        "dfcp",
+        "order_within",
+        Form::Duration,
+        "0 s",
+        "ordered messages wait at most so long for those before them; 0 is as long as it takes",
+    ),
     key(
         "dfcp",
         "common",
@@ -132,10 +142,13 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
         max_packet_size: u32::try_from(read.count("dfcp.mtu")).unwrap_or(u32::MAX),
         coupled: read.flag("dfcp.coupled"),
         known: known.map(|rate| KnownPath { rate: Some(rate), rtt: None }),
+        order_within: Some(read.duration("dfcp.order_within"))
+            .filter(|within| *within > Duration::ZERO),
         ..DfcpConfig::default()
     };
+    let ordered = read.flag("dfcp.ordered");
     let common = Some(read.text("dfcp.common").to_string()).filter(|name| !name.is_empty());
-    Ok(Arc::new(Dfcp { config, block, common }))
+    Ok(Arc::new(Dfcp { config, block, common, ordered }))
 }
 
 fn header(payload: &Payload) -> Option<PacketHeader> {
@@ -222,7 +235,7 @@ impl Dfcp {
         let pair = flow.application.pair(flow.start, flow.receivers.len(), stream);
         let object = PatternObject { seed: flow.seed ^ u64::from(flow.number) };
         let host = |identity: EndpointIdentity, app, connects_at, ways| {
-            let role = Role::Carry(Box::new(Carry::new(app, connects_at)));
+            let role = Role::Carry(Box::new(Carry::new(app, connects_at, self.ordered)));
             let config = config.clone();
             AnyHost::boxed(DfcpHost::new(
                 identity, config, role, object, flow.wire, flow.start, ways,
