@@ -40,6 +40,12 @@ impl Path {
         Self { rate, rtt, loss, known: if s.below(2) == 1 { known } else { 0.0 } }
     }
 
+    /// One that loses .05 to 3 %, as most lossy paths do.
+    fn of_little_loss(s: &mut Stream) -> Self {
+        let path = Self::random(s);
+        Self { loss: 5e-4 * 60_f64.powf(s.unit()), known: 0.0, ..path }
+    }
+
     /// What a flow gets of what comes through, in 30 s, the start included.
     fn share(&self, seed: u64) -> f64 {
         let Self { rate, rtt, loss, known } = self;
@@ -74,6 +80,22 @@ fn a_lone_flow_bears_any_loss_where_a_path_holds_eighty_packets() {
     assert!(mean > 0.75, "mean {mean}");
     // Those that hold a few more packets than the narrowest may need several trials.
     assert!(half as u64 * 8 <= runs, "{half} of {runs} have less than a half");
+}
+
+#[test]
+fn a_lone_flow_bears_a_little_loss() {
+    let (first, runs) = (number("FONTIS_SEED", 1), number("FONTIS_RUNS", 12));
+    let mut shares = Vec::new();
+    for seed in first..first + runs {
+        let path = Path::of_little_loss(&mut Stream::new(seed, "little"));
+        let share = path.share(seed);
+        println!("seed {seed}: {path:.4?}: {share:.3}");
+        shares.push(share);
+    }
+    let mean = shares.iter().sum::<f64>() / runs as f64;
+    let least = shares.iter().copied().fold(f64::INFINITY, f64::min);
+    println!("mean {mean:.3}, least {least:.3}");
+    assert!(mean > 0.8 && least > 0.4, "mean {mean}, least {least}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ const LASTING: f64 = 1.5;
 const EXCESSES: [(f64, f64); 2] = [(0.02, 0.25), (0.1, 1.5)];
 /// By how much more than the proved loss must be lost to be worth a trial: at least, and as a
 /// share.
-const UNPROVED: (f64, f64) = (0.02, 0.25);
+const UNPROVED: (f64, f64) = (0.004, 0.25);
 /// A queue of fewer packets is none: those of the flow's own bursts make it.
 const SHORTEST: f64 = 1.5;
 /// One of so many packets at times, and of all that the flow sends in a round trip, is not its own,
@@ -324,9 +324,15 @@ impl LossLedger {
     }
 
     /// The queue that is too long, in seconds: a full buffer's drops meet the longest, and those of
-    /// active queue management a shorter one.
-    pub(super) fn too_long(&self) -> f64 {
-        self.met_by_lost.unwrap_or(f64::INFINITY).min(self.extent())
+    /// active queue management a shorter one. None if packets of a flow that fills a queue itself
+    /// met so short a one that no buffer has dropped them; at the bottleneck a packet takes so many
+    /// seconds, if that is known.
+    pub(super) fn too_long(&self, packet: Option<f64>) -> Option<f64> {
+        let queue = self.met_by_lost.unwrap_or(f64::INFINITY).min(self.extent());
+        let owns = self.owns_until.is_some_and(|until| self.faded_at <= until);
+        let is_sure = owns && self.distrusted_until.is_none() && !self.hides_queue();
+        let short = packet.filter(|_| is_sure).map_or(0.0, |packet| OWN_QUEUE * packet);
+        (queue >= short.min(LONGEST_CALM / 2.0)).then_some(queue)
     }
 
     /// Whether it is time for calm packets.

@@ -61,10 +61,14 @@ impl Auto {
             let recovery = self.ceiling.map_or(Duration::ZERO, |ceiling| ceiling.recovery());
             self.ledger.gives_way(sample.now, recovery);
             self.test = None;
+            let starts = self.start.is_on();
             self.start.end();
             self.boost = 0.0;
             self.cautious = CAUTIOUS_ROUNDS;
-            self.target.on_overflow(self.ledger.too_long());
+            let at_line = self.trial.line().filter(|_| !starts).map(|line| PACKET / line);
+            if let Some(queue) = self.ledger.too_long(at_line) {
+                self.target.on_overflow(queue);
+            }
         }
         if let Some(ceiling) = &mut self.ceiling {
             ceiling.set_least(self.modest.bytes(sample.srtt));
