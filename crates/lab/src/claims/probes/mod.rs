@@ -91,15 +91,12 @@ pub(super) fn probe(name: &str) -> Result<Value, String> {
         }
         "raptorq work" => Value::List([1000, 10_000, 50_000].map(work).to_vec()),
         "broadcast" => Value::truth(broadcast()),
-        "two paths" => Value::List(network::two_paths()),
         "early acknowledgement" => Value::List(network::early_acknowledgement()),
         "newreno single loss" => Value::List(network::new_reno(1)),
         "newreno burst" => Value::List(network::new_reno(5)),
         "raptorq most symbols" => Value::Number(f64::from(most_symbols())),
         "lt fraction" => Value::Number(lt_fraction()),
         "resumed decoding" => Value::truth(resumed()),
-        "one server" => Value::Number(overhead(&SparseCode::PROTOTYPE, 0) + 1.0),
-        "two servers" => Value::Number(two_servers()),
         "estimator probe" => Value::Number(f64::from(PROBE)),
         "estimator distance" => Value::Number(estimator.distance * 1e3),
         "estimator threshold" => Value::Number(estimator.threshold * 1e3),
@@ -492,29 +489,6 @@ fn resumed() -> bool {
     let stalled = decoder.missing() > 0;
     (64_500..).zip(more).for_each(|(index, value)| decoder.add(index, &[*value]));
     stalled && decoder.missing() == 0
-}
-
-/// Symbols that a block needs, relative to its own, if they come from two places of the row in
-/// turn.
-fn two_servers() -> f64 {
-    let code = SparseCode::PROTOTYPE;
-    let message = message(code.message);
-    let encoder = SparseEncoder::new(&code, 1, &message);
-    let mut decoder = SparseDecoder::new(&code, 1, message.len());
-    let (mut from, mut taken, mut packet) = ([0, 2_000_000], 0, [0; 1000]);
-    while decoder.missing() > 0 && taken < 200_000 {
-        for at in &mut from {
-            encoder.write(*at, &mut packet);
-            for value in &packet {
-                if decoder.missing() > 0 {
-                    decoder.add(*at, &[*value]);
-                    taken += 1;
-                }
-                *at += 1;
-            }
-        }
-    }
-    f64::from(taken) / code.message as f64
 }
 
 /// An hour of web pages over a link of 3 Mbit/s that varies by a fifth.

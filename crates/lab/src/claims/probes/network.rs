@@ -6,9 +6,9 @@ use std::time::Instant;
 use fontis_base::{
     Address, Duration, Ecn, FlowId, Packet, PacketId, Rate, Serializer, Stream, Time,
 };
-use fontis_net::{Limit, Link, LinkConfig, Outage, QueueKind, QueueOptions};
+use fontis_net::{Limit, QueueKind, QueueOptions};
 use fontis_proto::congestion::CongestionKind;
-use fontis_proto::published::{self, Need, PublishedConfig, Sending};
+use fontis_proto::published::{self, PublishedConfig, Sending};
 use fontis_proto::tcp;
 
 const STEP: Duration = Duration::from_micros(10);
@@ -26,94 +26,6 @@ fn packet<P>(id: u64, flow: u32, size: u32, payload: P) -> Packet<P> {
         class: 0,
         payload,
     }
-}
-
-/// Useful bits per second, in millions, of the DFCP of 2015 over paths with these rates in Mbit/s,
-/// on each of which it sends as fast as that takes: before 5 s and after, when the first path is
-/// cut if it is said. Acknowledgements return over the last path.
-fn over_paths(rates: &[u64], cut: bool) -> [f64; 2] {
-    const HALF: Duration = Duration::from_secs(5);
-    let config = PublishedConfig {
-        window: 100,
-        rate: Rate::from_mbps(rates.iter().sum()),
-        need: Need::Code,
-        ..PublishedConfig::default()
-    };
-    let mut paths: Vec<Link<published::PublishedPacket>> = rates
-        .iter()
-        .enumerate()
-        .map(|(index, rate)| {
-            let outage = (cut && index == 0).then(|| Outage::once(Time::ZERO + HALF, HALF));
-            let config = LinkConfig {
-                rate: Rate::from_mbps(*rate),
-                delay: Duration::from_millis(10),
-                buffer: Limit::Packets(100),
-                outage,
-                ..LinkConfig::default()
-            };
-            Link::new(format!("path {index}"), 1, config)
-        })
-        .collect();
-    let mut sender =
-        published::PublishedEndpoint::connect(Time::ZERO, config.clone(), [9, 99, 999]);
-    sender.write(1 << 40);
-    let mut receiver: Option<published::PublishedEndpoint> = None;
-    let mut back: VecDeque<(Time, published::PublishedPacket)> = VecDeque::new();
-    let mut sent = vec![0u64; rates.len()];
-    let (mut now, mut at_half) = (Time::ZERO, None);
-    let delivered = |receiver: &Option<published::PublishedEndpoint>| {
-        receiver.as_ref().map_or(0, |receiver| receiver.stats().delivered)
-    };
-    while now < Time::ZERO + HALF * 2 {
-        if now >= Time::ZERO + HALF {
-            at_half.get_or_insert_with(|| delivered(&receiver));
-        }
-        while let Some(body) = sender.poll(now) {
-            let share = |path: &usize| (sent[*path] + 1) as f64 / rates[*path] as f64;
-            let next = (0..paths.len()).min_by(|a, b| share(a).total_cmp(&share(b)));
-            let path = next.unwrap_or(0);
-            paths[path].enter(now, packet(sent[path], path as u32, body.size(), body));
-            sent[path] += 1;
-        }
-        for path in &mut paths {
-            while let Some(arrival) = path.deliver(now) {
-                let body = &arrival.packet.payload;
-                match &mut receiver {
-                    Some(receiver) => receiver.handle(now, body, false),
-                    None => {
-                        let seed = [8, 88, 888];
-                        receiver =
-                            published::PublishedEndpoint::accept(now, config.clone(), seed, body);
-                    }
-                }
-            }
-        }
-        while let Some(answer) = receiver.as_mut().and_then(|receiver| receiver.poll(now)) {
-            back.push_back((now + Duration::from_millis(10), answer));
-        }
-        while back.front().is_some_and(|(at, _)| *at <= now) {
-            let Some((_, answer)) = back.pop_front() else { break };
-            sender.handle(now, &answer, false);
-        }
-        // A coarse clock would round each packet's turn up.
-        let turns = [sender.timeout(), receiver.as_ref().and_then(|receiver| receiver.timeout())];
-        let turns = turns.into_iter().flatten().map(|(at, _)| at);
-        let arrivals = paths.iter().filter_map(Link::next_delivery);
-        let next = turns.chain(arrivals).chain(back.front().map(|(at, _)| *at)).min();
-        now = next.unwrap_or(Time::MAX).max(now + Duration::from_micros(1));
-    }
-    let at_half = at_half.unwrap_or(0);
-    let megabits = |bytes: u64| bytes as f64 * 8e-6 / HALF.as_secs_f64();
-    [megabits(at_half), megabits(delivered(&receiver) - at_half)]
-}
-
-/// Goodput over two paths relative to the sum of the goodputs over each alone; and, once the first
-/// is cut, relative to that over the second.
-pub(super) fn two_paths() -> Vec<f64> {
-    let [first, _] = over_paths(&[60], false);
-    let [second, _] = over_paths(&[30], false);
-    let [before, after] = over_paths(&[60, 30], true);
-    vec![before / (first + second), after / second]
 }
 
 /// Useless encoded bytes, for each byte of the message, over 100 Mbit/s and 10 ms: if a block is
@@ -251,21 +163,6 @@ pub(super) fn fair_queueing() -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_single_path_carries_what_its_rate_and_the_redundancy_allow() {
-        let goodputs = over_paths(&[30], false);
-        let most = 30.0 * 1452.0 / 1500.0;
-        for goodput in goodputs {
-            assert!((0.93 * most..=most).contains(&goodput), "{goodputs:?} of {most}");
-        }
-    }
-
-    #[test]
-    fn two_paths_carry_the_sum_of_both_and_one_goes_on_when_the_other_is_cut() {
-        let shares = two_paths();
-        assert!(shares.iter().all(|share| (0.95..1.02).contains(share)), "{shares:?}");
-    }
 
     #[test]
     fn losses_without_selective_acknowledgements_are_repaired_one_in_a_round_trip() {
