@@ -50,7 +50,8 @@ fn reordering_within_the_delay_is_no_loss_and_costs_no_rate() {
         let figures =
             found.map(|(time, [sender, receiver])| (time, sender.lost, receiver.duplicates));
         println!(
-            "seed {seed}, {point}: {delay} ms, {:.1} Mbit/s, {:.3} reordered; seconds, losses              and repeats to no use with nothing, hold, full, RACK: {figures:.2?}",
+            "seed {seed}, {point}: {delay} ms, {:.1} Mbit/s, {:.3} reordered; seconds, losses and \
+             repeats to no use with nothing, hold, full, RACK: {figures:.2?}",
             way.rate.as_bps() as f64 / 1e6,
             way.reorder,
         );

@@ -17,6 +17,9 @@ impl SctpAssociation {
         stamp: Option<Stamp>,
         is_last: bool,
     ) -> bool {
+        if self.reordering.is_none() {
+            return self.on_data(now, chunk);
+        }
         let tsn = self.arrivals.expand(chunk.tsn);
         let (held, takes) = (self.held(), self.takes_data() && !self.arrivals.has(tsn));
         let most = u64::from(self.config.receive_buffer);
@@ -37,18 +40,26 @@ impl SctpAssociation {
 
     /// Takes what the reorder buffer gives.
     pub(super) fn release_in_order(&mut self, now: Time) {
-        let mut has_data = false;
+        // The path of data that deserve an acknowledgement, and whose packet was not counted yet.
+        let mut owed = None;
         loop {
             let next = self.arrivals.cumulative() + 1;
-            let Some(reordering) = &mut self.reordering else { return };
+            let Some(reordering) = &mut self.reordering else { break };
             reordering.skip_to(next);
-            let Some((_, waiting)) = reordering.pop(now) else { return };
-            has_data |= self.on_data(now, &waiting.chunk);
-            if has_data && waiting.is_last {
-                has_data = false;
+            let Some((_, waiting)) = reordering.pop(now) else { break };
+            if self.on_data(now, &waiting.chunk) {
                 self.acks.stamp = waiting.stamp.or(self.acks.stamp);
-                self.after_data(now, waiting.path);
+                owed = Some(waiting.path);
             }
+            if waiting.is_last
+                && let Some(path) = owed.take()
+            {
+                self.after_data(now, path);
+            }
+        }
+        // The last chunk of its packet may have been taken before, or waits still.
+        if let Some(path) = owed {
+            self.after_data(now, path);
         }
     }
 

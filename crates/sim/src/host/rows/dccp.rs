@@ -6,7 +6,6 @@ use std::sync::Arc;
 use fontis_base::{Duration, Packet, Rate, Stream};
 use fontis_proto::congestion::CongestionKind;
 use fontis_proto::dccp::{Carrier, Ccid, DccpConfig, PROTOCOL, QueueDrop};
-use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::rate::tfrc::{FeedbackCount, InitialRate, SlowStart, TfrcConfig, TfrcRules};
 use fontis_proto::tcp::wire::Addresses;
 use fontis_trace::PacketHeader;
@@ -19,6 +18,7 @@ use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_ip;
 use crate::host::rows::fld;
+use crate::host::rows::reorder::reorder;
 use crate::host::table::{
     AnyHost, FlowContext, Hosts, PathFacts, QlogFlow, QlogPacket, SharedConfigs, Transport,
     TransportRow,
@@ -219,11 +219,7 @@ fn read(read: &Reader<'_>, path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, S
             "oldest" => QueueDrop::Oldest,
             _ => QueueDrop::Newest,
         },
-        reorder: match &*read.text("dccp.reorder") {
-            "hold" => Some((ReorderMode::Hold, read.duration("dccp.reorder_delay"))),
-            "full" => Some((ReorderMode::Full, read.duration("dccp.reorder_delay"))),
-            _ => None,
-        },
+        reorder: reorder(read, "dccp.reorder", "dccp.reorder_delay"),
         reorder_packets: usize::try_from(read.count("dccp.reorder_packets"))
             .ok()
             .filter(|packets| *packets > 0),

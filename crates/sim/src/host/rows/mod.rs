@@ -9,6 +9,7 @@ pub mod dccp;
 pub mod dfcp;
 mod fld;
 pub mod published;
+mod reorder;
 pub mod sctp;
 pub mod tcp;
 mod tcp_qlog;

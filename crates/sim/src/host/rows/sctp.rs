@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use fontis_base::{Packet, Stream};
 use fontis_proto::congestion::{CongestionKind, Coupling};
-use fontis_proto::rate::reorder::ReorderMode;
 use fontis_proto::scheduler::SchedulerKind;
 use fontis_proto::sctp::{
     AckPolicy, BufferSplit, CmtConfig, CodingConfig, LossRecovery, Multipath, PROTOCOL, RepairWait,
@@ -21,6 +20,7 @@ use crate::host::identity::EndpointIdentity;
 use crate::host::payload::Payload;
 use crate::host::rows::capture::encode_ip;
 use crate::host::rows::fld;
+use crate::host::rows::reorder::reorder;
 use crate::host::sctp::{SctpHost, SctpUse};
 use crate::host::table::{
     AnyHost, FlowContext, Hosts, PathFacts, QlogFlow, QlogPacket, SharedConfigs, Transport,
@@ -343,11 +343,7 @@ fn read(read: &Reader<'_>, _path: &PathFacts<'_>) -> Result<Arc<dyn Transport>, 
             waits_at_gaps: acks == "dac",
         },
         asks_acks: read.flag("sctp.asks_acks"),
-        reorder: match &*read.text("sctp.reorder") {
-            "hold" => Some((ReorderMode::Hold, read.duration("sctp.reorder_delay"))),
-            "full" => Some((ReorderMode::Full, read.duration("sctp.reorder_delay"))),
-            _ => None,
-        },
+        reorder: reorder(read, "sctp.reorder", "sctp.reorder_delay"),
         // A SACK then answers all that a filled gap sets free.
         batches: read.text("sctp.reorder") != "none",
         nr_sack: read.flag("sctp.nr_sack"),
