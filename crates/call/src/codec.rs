@@ -124,6 +124,16 @@ impl VoiceCodec {
         }
     }
 
+    /// The packet that tells of a pause, for codecs that have one of their own: as long as that of
+    /// G.729 (annex B, 15 bits) and of Speex (5 bits).
+    pub(crate) fn pause(self) -> Option<Bytes> {
+        match self {
+            Self::G729Sized => Some(Bytes::from_static(&[0x55; 2])),
+            Self::SpeexSized => Some(Bytes::from_static(&[0x55])),
+            Self::Opus { .. } | Self::Mulaw | Self::Alaw => None,
+        }
+    }
+
     /// Whether its packets hold the frames before them once more.
     pub(crate) const fn rebuilds(self) -> bool {
         matches!(self, Self::Opus { fec: true, .. })

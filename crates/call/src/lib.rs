@@ -20,6 +20,7 @@ mod hearer;
 mod keys;
 mod line;
 mod noise;
+mod pauses;
 mod phone;
 mod plain;
 mod playout;

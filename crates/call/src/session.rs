@@ -57,6 +57,8 @@ pub struct CallOptions {
     pub repair: f64,
     /// Copies of earlier frames that this end adds to each packet then.
     pub copies: Option<FrameCopies>,
+    /// Whether this end sends no pauses. With Opus it never does.
+    pub without_pauses: bool,
     /// Calls at once in the connection, which the caller chooses. All carry the same voice.
     pub calls: u32,
     /// The least rating factor of both directions; the call ends after three seconds if one is
@@ -69,7 +71,16 @@ pub struct CallOptions {
 impl Default for CallOptions {
     fn default() -> Self {
         let (codec, carrier) = (VoiceCodec::OPUS, VoiceCarrier::Dfcp);
-        Self { codec, carrier, repair: 0.25, copies: None, calls: 1, admit: None, voice_at: None }
+        Self {
+            codec,
+            carrier,
+            repair: 0.25,
+            copies: None,
+            without_pauses: false,
+            calls: 1,
+            admit: None,
+            voice_at: None,
+        }
     }
 }
 
@@ -146,14 +157,15 @@ impl Session {
         is_caller: bool,
     ) -> Result<Self, CallError> {
         let numbers = 0..options.calls.max(1);
+        let talker = |number| {
+            let talker = Talker::with_copies(options.codec, number, options.copies)?;
+            Ok(if options.without_pauses { talker.without_pauses() } else { talker })
+        };
         Ok(Self {
             connection,
             line,
             is_caller,
-            talkers: numbers
-                .clone()
-                .map(|number| Talker::with_copies(options.codec, number, options.copies))
-                .collect::<Result<_, _>>()?,
+            talkers: numbers.clone().map(talker).collect::<Result<_, CallError>>()?,
             hearers: numbers
                 .map(|number| Hearer::new(options.codec, number))
                 .collect::<Result<_, _>>()?,

@@ -3,8 +3,9 @@ use bytes::Bytes;
 use crate::codec::{Encoder, VoiceCodec};
 use crate::copies::{CopySender, FrameCopies};
 use crate::error::CallError;
+use crate::pauses::{Pauses, Uttered};
 use crate::repair::RepairSender;
-use crate::rtp::RtpFrame;
+use crate::rtp::{NOISE_TYPE, RtpFrame};
 
 /// Bytes of RTP's header.
 const RTP_HEADER: usize = 12;
@@ -15,6 +16,8 @@ pub struct Talker {
     encoder: Encoder,
     repair: RepairSender,
     copies: Option<CopySender>,
+    /// Finds the pauses that are not sent.
+    pauses: Option<Pauses>,
     source: u32,
     seq: u32,
     timestamp: u32,
@@ -60,6 +63,7 @@ impl Talker {
             codec,
             encoder: Encoder::new(codec)?,
             repair: RepairSender::new(codec.most_bytes()),
+            pauses: None,
             source,
             seq: 0,
             timestamp: 0,
@@ -68,22 +72,40 @@ impl Talker {
         })
     }
 
+    /// The same, which sends a description of the noise once a second in pauses (RFC 3389), and no
+    /// voice. Opus leaves pauses out by itself.
+    #[must_use]
+    pub fn without_pauses(self) -> Self {
+        let pauses = match self.codec {
+            VoiceCodec::Opus { .. } => None,
+            codec => Some(Pauses::new(codec.sample_rate())),
+        };
+        Self { pauses, ..self }
+    }
+
     /// The packets of the next frame: voice unless it is silence that need not be sent, and a
     /// repair packet if one is due.
     ///
     /// # Errors
     /// If the codec fails.
     pub fn talk(&mut self, pcm: &[i16]) -> Result<Vec<Bytes>, CallError> {
-        let voice = self.encoder.encode(pcm)?;
         let timestamp = self.timestamp;
         self.timestamp = timestamp.wrapping_add(self.codec.ticks());
-        let Some(payload) = voice else {
+        let uttered = self.pauses.as_mut().map_or(Uttered::Voice, |pauses| pauses.take(pcm));
+        let voice = self.codec.payload_type();
+        let (payload_type, payload) = match uttered {
+            Uttered::Voice => (voice, self.encoder.encode(pcm)?),
+            Uttered::Noise(_) if let Some(payload) = self.codec.pause() => (voice, Some(payload)),
+            Uttered::Noise(payload) => (NOISE_TYPE, Some(payload)),
+            Uttered::Nothing => (voice, None),
+        };
+        let Some(payload) = payload else {
             self.was_silent = true;
             return Ok(Vec::new());
         };
         let frame = RtpFrame {
-            payload_type: self.codec.payload_type(),
-            marker: std::mem::take(&mut self.was_silent),
+            payload_type,
+            marker: std::mem::take(&mut self.was_silent) && payload_type == voice,
             seq: self.seq as u16,
             timestamp,
             source: self.source,
@@ -137,5 +159,79 @@ impl Talker {
     /// What has been sent.
     pub const fn stats(&self) -> TalkerStats {
         self.stats
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fontis_base::Time;
+
+    use super::*;
+    use crate::codec::FRAME;
+    use crate::hearer::Hearer;
+
+    /// A second of a loud tone, and three of quiet noise, four times.
+    fn sound(frame: usize) -> Vec<i16> {
+        let is_loud = frame % 200 < 50;
+        let mut random = 1 + frame as u32;
+        (0..160)
+            .map(|at| {
+                let time = (frame * 160 + at) as f64 / 8000.0;
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let noise = f64::from(random >> 8) / f64::from(1 << 24) - 0.5;
+                let tone = 8000.0 * (std::f64::consts::TAU * 400.0 * time).sin();
+                (if is_loud { tone } else { 200.0 * noise }) as i16
+            })
+            .collect()
+    }
+
+    /// The root mean square.
+    fn level(pcm: &[i16]) -> f64 {
+        let energy: f64 = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum();
+        (energy / pcm.len() as f64).sqrt()
+    }
+
+    #[test]
+    fn pauses_are_not_sent_and_sound_as_they_are() {
+        let mut talker = Talker::new(VoiceCodec::Mulaw, 0).expect("a codec").without_pauses();
+        let mut hearer = Hearer::new(VoiceCodec::Mulaw, 0).expect("a codec");
+        let mut heard = Vec::new();
+        for frame in 0..800 {
+            let now = Time::ZERO + FRAME * frame as u64;
+            for packet in talker.talk(&sound(frame)).expect("it is coded") {
+                hearer.hear(now, &packet);
+            }
+            let mut pcm = vec![0; 160];
+            hearer.play(now + FRAME / 2, &mut pcm);
+            heard.extend(pcm);
+        }
+        // A quarter is voice, each with up to 400 ms behind it, and noise is told once a second.
+        let packets = talker.stats().packets;
+        assert!((240..=300).contains(&packets), "{packets} of 800 packets");
+        let end = hearer.heard();
+        assert!(end.missed <= 3, "{end:?}");
+        // In the middle of each part, the buffer's delay is no matter.
+        for second in 1..16_usize {
+            let middle = &heard[second * 8000 + 3200..second * 8000 + 4800];
+            let expected = if second.is_multiple_of(4) {
+                8000.0 / 2_f64.sqrt()
+            } else {
+                200.0 / 12_f64.sqrt()
+            };
+            let share = level(middle) / expected;
+            assert!((0.8..1.25).contains(&share), "second {second}: {share}");
+        }
+    }
+
+    #[test]
+    fn loads_have_the_pauses_of_their_codecs() {
+        for (codec, len) in [(VoiceCodec::G729Sized, 2), (VoiceCodec::SpeexSized, 1)] {
+            let mut talker = Talker::new(codec, 0).expect("a codec").without_pauses();
+            let packets: Vec<Bytes> =
+                (0..200).flat_map(|frame| talker.talk(&sound(frame)).expect("coded")).collect();
+            let short = packets.iter().filter(|packet| packet.len() == RTP_HEADER + len).count();
+            assert_eq!(short, 3, "{codec}: {} packets", packets.len());
+            assert!(packets.len() < 70, "{codec}: {} packets", packets.len());
+        }
     }
 }

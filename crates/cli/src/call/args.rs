@@ -112,6 +112,10 @@ pub(crate) struct Args {
     /// as in 1:12000
     #[arg(long, value_name = "N[:RATE]", conflicts_with = "repair")]
     pub(super) copies: Option<FrameCopies>,
+    /// Send no pauses of your voice but a description of their noise, once a second (RFC 3389): a
+    /// pause is quiet, and has no voice in it, for 200 ms. Opus never sends them
+    #[arg(long, conflicts_with = "bridge")]
+    pub(super) dtx: bool,
     /// Make so many calls at once in one connection, all with the same voice: a trunk [default: 1];
     /// with --listen, take at most so many [default: 32]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -217,6 +221,7 @@ impl Args {
             carrier: self.over.unwrap_or(carrier),
             repair: if self.copies.is_some() { 0.0 } else { self.repair.get() },
             copies: self.copies,
+            without_pauses: self.dtx,
             calls: self.calls.unwrap_or(1),
             admit: self.admit,
             voice_at: self.voice_port.map(|port| {

@@ -71,6 +71,37 @@ fn repair_packets_restore_what_a_path_loses() {
 }
 
 #[test]
+fn pauses_that_are_not_sent_are_no_losses_and_end_no_call() {
+    let bench = Bench::new();
+    let listener = bench.listen_for_a_call(&["--plain", "--json", "--output", "heard.wav"]);
+    // A second of a tone, four of silence: plain calls end after three seconds without a packet.
+    let sample = |at: usize| {
+        let tone = (std::f64::consts::TAU * 400.0 * at as f64 / 8000.0).sin();
+        (if at % 40_000 < 8000 { 8000.0 * tone } else { 0.0 }) as i16
+    };
+    let raw: Vec<u8> = (0..48_000).flat_map(|at| sample(at).to_le_bytes()).collect();
+    std::fs::write(bench.path("voice.raw"), raw).unwrap();
+    let call = ["call", &listener.url, "--plain", "--dtx", "--input", "-", "--json"];
+    let voice = std::fs::File::open(bench.path("voice.raw")).unwrap();
+    let output = bench.command(&call).stdin(voice).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let end: Value = serde_json::from_str(text.lines().last().expect("an event")).unwrap();
+    assert_eq!(end["event"], "done");
+    // Two seconds of voice with 200 ms behind each, and noise four times.
+    let sent = end["packets_sent"].as_u64().unwrap();
+    assert!((100..130).contains(&sent), "{end}");
+    let there = listener.event("done");
+    let heard = &there["here"];
+    assert!(heard["played"].as_u64().unwrap() + 3 >= sent, "{heard}");
+    assert!(heard["missed"].as_u64().unwrap() <= 3, "{heard}");
+    let wav = std::fs::read(bench.path("heard.wav")).unwrap();
+    let samples: Vec<i16> =
+        wav[44..].chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])).collect();
+    assert!(samples[20_000..36_000].iter().all(|sample| *sample == 0), "the pause is no pause");
+    assert!(samples[40_000..].iter().any(|sample| *sample > 4000), "the voice after it is lost");
+}
+
+#[test]
 fn a_wrong_call_is_refused_with_a_reason_and_the_listener_goes_on() {
     let bench = Bench::new();
     let listener = bench.listen_for_a_call(&["--json"]);
