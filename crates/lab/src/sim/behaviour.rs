@@ -105,7 +105,11 @@ impl Part {
             Self::Transport(protocol, choices) => {
                 // Not every transport carries both.
                 let with = |app| golden(protocol, app, "fifo", LOSSY, choices);
-                vec![with("bulk"), with("voice")]
+                let mut scenarios = vec![with("bulk"), with("voice")];
+                if protocol == "dccp" {
+                    scenarios.push(long(protocol, choices));
+                }
+                scenarios
             }
             Self::Queue(discipline, choices) => {
                 // One that slows down, and one that does not.
@@ -132,13 +136,7 @@ fn golden(
     link: &str,
     choices: &[(String, String)],
 ) -> String {
-    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
-    for (key, value) in choices {
-        let Some((table, key)) = key.split_once('.') else { continue };
-        let _ = writeln!(tables.entry(table).or_default(), "{key} = {value:?}");
-    }
-    let tables = tables.iter().map(|(table, keys)| format!("[{table}]\n{keys}"));
-    let tables: String = tables.collect();
+    let tables = tables(choices);
     format!(
         "[scenario]\nid = \"golden\"\nduration = \"6 s\"\nwarmup = \"1 s\"\nsample = \"100 ms\"\n\
          [topology]\nrate = \"10 Mbit/s\"\naccess = \"20 Mbit/s\"\nrtt = \"40 ms\"\n\
@@ -146,6 +144,28 @@ fn golden(
          [[flow]]\nname = \"first\"\nprotocol = \"{protocol}\"\napp = \"{app}\"\n\
          [[flow]]\nname = \"second\"\nprotocol = \"{protocol}\"\napp = \"{app}\"\nstart = \"500 ms\"\n{tables}"
     )
+}
+
+/// A scenario whose timers matter: voice over a long path that is away for five seconds.
+/// `choices` are (key, value).
+fn long(protocol: &str, choices: &[(String, String)]) -> String {
+    let tables = tables(choices);
+    format!(
+        "[scenario]\nid = \"golden\"\nduration = \"50 s\"\nwarmup = \"1 s\"\nsample = \"1 s\"\n\
+         [topology]\nrate = \"1 Mbit/s\"\nrtt = \"600 ms\"\nbuffer = \"20 packets\"\n\
+         loss = \"1%\"\noutage = \"20 s:5 s\"\n\
+         [[flow]]\nname = \"call\"\nprotocol = \"{protocol}\"\napp = \"voice\"\n{tables}"
+    )
+}
+
+/// Choices (key, value) as tables of a scenario.
+fn tables(choices: &[(String, String)]) -> String {
+    let mut tables: BTreeMap<&str, String> = BTreeMap::new();
+    for (key, value) in choices {
+        let Some((table, key)) = key.split_once('.') else { continue };
+        let _ = writeln!(tables.entry(table).or_default(), "{key} = {value:?}");
+    }
+    tables.iter().map(|(table, keys)| format!("[{table}]\n{keys}")).collect()
 }
 
 /// The parts that a run with these settings uses.
