@@ -115,7 +115,7 @@ fn auto_drops_little_among_its_own_kind() {
             auto.metric("jain", "all").unwrap_or(1.0),
         );
         // Senders that take congestion for chance lose more the more they send: half and above.
-        assert!(dropped < 0.4, "seed {seed}: {dropped} of all packets were dropped");
+        assert!(dropped < 0.25, "seed {seed}: {dropped} of all packets were dropped");
         if dropped > bound {
             let cubic = drops(&cell.run("protocol = \"cubic\""));
             println!("seed {seed}: more than {bound}, where CUBIC drops {cubic:.4}");
@@ -126,7 +126,7 @@ fn auto_drops_little_among_its_own_kind() {
     }
     // CoDel and flows of few packets a round trip are above it: docs/rate.md says why.
     assert!(
-        above.len() as u64 <= 1 + runs * 2 / 5,
+        above.len() as u64 <= 1 + runs / 10,
         "{} of {runs} cells drop more than the bound and CUBIC: {above:?}",
         above.len()
     );

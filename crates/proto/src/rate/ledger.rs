@@ -35,6 +35,9 @@ const MOST: f64 = 0.4;
 /// time. So long it is not believed.
 const MOST_DISTRUSTED: f64 = 0.02;
 const DISTRUST: (Duration, u64) = (Duration::from_secs(6), 50);
+/// So long after the path's delay was found to be less than it was taken for, others fill a queue
+/// that seemed to be the path: until all have sent less at once, no loss is taken for its own.
+const DOUBT: (Duration, u64) = (Duration::from_secs(30), 90);
 /// So many times the jitter the longest queue is taken to be shorter.
 const JITTERS: f64 = 2.0;
 /// A flow with fewer packets in a round trip is too slow to test its loss in a few of them. Its
@@ -112,7 +115,10 @@ pub(super) struct LossLedger {
     visible_at: Time,
     halved_at: Time,
     may_pause: bool,
-    distrusted_until: Option<Time>,
+    /// Until then the path's delay is only what it was taken for when a queue did not fall.
+    distrusted_until: Time,
+    /// Boxed, because many a connection never proves who it is.
+    doubt: Option<Box<Doubt>>,
     /// Packets wait for other reasons than a queue.
     jitters: bool,
     /// Until this time a queue is known to have stood that was far longer than those waits: a
@@ -133,6 +139,14 @@ pub(super) struct LossLedger {
     supposed: Option<Supposed>,
     /// By how much more evidence shows overload.
     caution: f64,
+}
+
+/// The path's delay was less than it was taken for.
+#[derive(Clone, Copy, Debug)]
+struct Doubt {
+    until: Time,
+    /// By so many seconds.
+    less: f64,
 }
 
 /// A loss that is taken for the path's own on trial.
@@ -232,8 +246,11 @@ impl LossLedger {
                 self.calm_at = sample.now;
             }
         }
-        self.distrusted_until = self.distrusted_until.filter(|until| sample.now < *until);
         self.jitters = jitter > 0.0;
+        if self.doubt.as_ref().is_some_and(|doubt| sample.now >= doubt.until || doubt.is_by(jitter))
+        {
+            self.doubt = None;
+        }
         if hid && !self.hides_queue() {
             // What seemed calm may have met a queue as long as the jitter.
             self.refute(MOST_DISTRUSTED);
@@ -289,9 +306,14 @@ impl LossLedger {
         if hid { limit } else { limit.min(LONGEST_CALM) }
     }
 
-    /// The path's delay is less than was known, so that what seemed calm was not. What was lost
-    /// when all sent less stays proved.
-    pub(super) fn disprove(&mut self) {
+    /// The path's delay is less than was known by so many seconds, so that what seemed calm was
+    /// not. What was lost when all sent less stays proved.
+    pub(super) fn disprove(&mut self, sample: &FeedbackSummary, less: f64) {
+        let before = self.doubt.take().map_or(0.0, |doubt| doubt.less);
+        let doubt = Doubt { until: sample.now + sample.at_least(DOUBT), less: before.max(less) };
+        if !doubt.is_by(sample.jitter.as_secs_f64()) {
+            self.doubt = Some(Box::new(doubt));
+        }
         self.restart_contrast();
         if !self.is_eased() {
             (self.calm, self.recent) = (Fading::default(), Fading::default());
@@ -330,7 +352,7 @@ impl LossLedger {
     pub(super) fn too_long(&self, packet: Option<f64>) -> Option<f64> {
         let queue = self.met_by_lost.unwrap_or(f64::INFINITY).min(self.extent());
         let owns = self.owns_until.is_some_and(|until| self.faded_at <= until);
-        let is_sure = owns && self.distrusted_until.is_none() && !self.hides_queue();
+        let is_sure = owns && !self.is_distrusted() && !self.hides_queue();
         let short = packet.filter(|_| is_sure).map_or(0.0, |packet| OWN_QUEUE * packet);
         (queue >= short.min(LONGEST_CALM / 2.0)).then_some(queue)
     }
@@ -398,11 +420,11 @@ impl LossLedger {
         if !is_more || self.hides_queue() || self.is_eased() {
             return None;
         }
-        if self.met_lately < (SHORTEST * packet).min(LONGEST_CALM / 2.0) {
+        let meets_none = self.met_lately < (SHORTEST * packet).min(LONGEST_CALM / 2.0);
+        if meets_none && self.doubt.is_none() {
             return Some(Unproved::NoQueue);
         }
-        let is_trusted =
-            self.distrusted_until.is_none() && self.extent() > (LONG + self.window) * packet;
+        let is_trusted = !self.is_distrusted() && self.extent() > (LONG + self.window) * packet;
         let is_alike = self.contrast.as_ref().is_some_and(|contrast| contrast.is_alike(loss));
         (is_trusted && is_alike).then_some(Unproved::OfOthers)
     }
@@ -422,18 +444,25 @@ impl LossLedger {
 
     /// The path's delay is only what it was taken for when a queue did not fall; or that is over.
     pub(super) fn distrust(&mut self, sample: Option<&FeedbackSummary>) {
-        self.distrusted_until = sample.map(|sample| sample.now + sample.at_least(DISTRUST));
+        self.distrusted_until =
+            sample.map_or(Time::ZERO, |sample| sample.now + sample.at_least(DISTRUST));
         if sample.is_some() {
             self.restart_contrast();
         }
     }
 
+    fn is_distrusted(&self) -> bool {
+        self.faded_at < self.distrusted_until
+    }
+
     fn most(&self) -> f64 {
-        if self.distrusted_until.is_some() || self.hides_queue() {
+        if self.is_distrusted() || self.hides_queue() {
             MOST_DISTRUSTED
         } else if self.is_eased() {
             let Fading { packets, lost } = self.eased;
             ((lost + 3.0 + 2.5 * libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
+        } else if self.doubt.is_some() {
+            FLOOR
         } else if self.owns_until.is_some_and(|until| self.faded_at > until) {
             MOST_DISTRUSTED
         } else if self.is_slow() {
@@ -502,6 +531,13 @@ impl LossLedger {
             self.evidence = [0.0; 3];
         }
         shows
+    }
+}
+
+impl Doubt {
+    /// Whether a path whose delay differs so much by itself explains it, in seconds.
+    fn is_by(&self, jitter: f64) -> bool {
+        self.less <= LONGEST_CALM + JITTERS * jitter
     }
 }
 

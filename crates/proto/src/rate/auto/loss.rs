@@ -80,7 +80,11 @@ impl Auto {
         if self.test.is_some() {
             return;
         }
-        let Some(proved) = self.ledger.proved() else { return };
+        let Some(proved) = self.ledger.proved() else {
+            // What was proved is forgotten.
+            self.random_loss = None;
+            return;
+        };
         if self.trial.is_on() {
             self.random_loss = Some(proved);
             return;

@@ -28,8 +28,9 @@ impl Auto {
         let delays = &sample.one_way_ns;
         self.base.set_jitter(sample.jitter);
         if let Some(least) = delays.iter().map(|(_, delay)| *delay).min() {
-            if self.base.observe(sample.now, least).as_secs_f64() > LONGEST_CALM {
-                self.ledger.disprove();
+            let less = self.base.observe(sample.now, least).as_secs_f64();
+            if less > LONGEST_CALM {
+                self.ledger.disprove(sample, less);
             }
             self.queue = self.base.queueing(least).as_secs_f64();
             let least = self.round.queue.map_or(self.queue, |least| least.min(self.queue));

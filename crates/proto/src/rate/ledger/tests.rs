@@ -74,8 +74,24 @@ fn a_lesser_delay_disproves_what_seemed_calm() {
     let mut ledger = LossLedger::default();
     report(&mut ledger, 0, |number| (0.0, number % 10 == 3));
     assert!(ledger.proved().unwrap() > 0.09);
-    ledger.disprove();
+    ledger.disprove(&FeedbackSummary::example(200), 10e-3);
     assert_eq!(ledger.proved(), None);
+}
+
+#[test]
+fn after_a_lesser_delay_nothing_is_proved_for_a_while_unless_delays_differ_by_themselves() {
+    let packet = |number: u64| ((number % 100) as f64 * 1e-4, number % 10 == 3);
+    let proved = |jitter: u64, begin: u64| {
+        let mut ledger = LossLedger::default();
+        let jitter = Duration::from_millis(jitter);
+        ledger.disprove(&FeedbackSummary { jitter, ..FeedbackSummary::example(0) }, 10e-3);
+        report(&mut ledger, begin, packet);
+        ledger.proved().expect("there are calm packets")
+    };
+    // Five reports in a second.
+    assert!(proved(0, 149) <= FLOOR);
+    assert!(proved(0, 150) > 0.09);
+    assert!(proved(3, 1) > 0.09);
 }
 
 #[test]
