@@ -61,7 +61,7 @@ const KEYS: &[Key] = &[
         "rate",
         Text,
         "tfmcc",
-        "tfmcc (RFC 4654), auto, or bytes of symbols per time as a rate. 50 flows of auto over a buffer of 0.25 BDP drop 0.027 of their packets, of CUBIC 0.020 (docs/safety.md)",
+        "tfmcc (RFC 4654), auto, or bytes of symbols per time as a rate. 50 flows of auto over a buffer of 0.25 BDP drop 0.028 of their packets, of CUBIC 0.020 (docs/safety.md)",
     ),
     key(
         "cast",
