@@ -470,7 +470,8 @@ impl<P: Clone, O: Observer<P>> Link<P, O> {
             }
             Waiting::In(queue) => queue.enqueue(now, packet, &mut report),
         }
-        if self.begins_at == Time::MAX {
+        // A packet that is larger than the buffer may push out all others and itself.
+        if self.begins_at == Time::MAX || self.waiting.is_empty() {
             self.set_begin();
         }
     }

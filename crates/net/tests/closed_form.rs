@@ -1,8 +1,10 @@
 //! Links checked against what queueing theory and arithmetic say, to one percent or to the
 //! nanosecond.
 
-use fontis_base::{Address, Duration, FlowId, Node, Packet, PacketId, Rate, Stream, Time};
-use fontis_net::{Link, LinkConfig, QueueKind};
+use fontis_base::{
+    Address, Duration, FlowId, Node, Packet, PacketId, Probability, Rate, Size, Stream, Time,
+};
+use fontis_net::{Limit, Link, LinkConfig, QueueKind, Reorder};
 
 const SEED: u64 = 5;
 
@@ -101,6 +103,29 @@ fn bytes_in_flight_do_not_count_against_the_buffer() {
     }
     assert_eq!(link.stats().held.packets, 100);
     assert_eq!(drain(&mut link).len(), 100);
+}
+
+#[test]
+fn a_packet_that_no_buffer_holds_leaves_nothing_to_wait_for() {
+    for queue in [QueueKind::Fifo, QueueKind::Drr, QueueKind::Las] {
+        let buffer = Limit::Bytes(Size::from_bytes(2000));
+        let rate = Rate::from_mbps(1);
+        // All are held back: none in order says when the next is due.
+        let reorder =
+            Reorder { probability: Probability::new(1.0), by: ms(10), ..Default::default() };
+        let mut link = link(LinkConfig { rate, queue, buffer, reorder, ..Default::default() });
+        // The first is on the line, the second waits, and the third may push it out.
+        for (flow, size) in [(0, 1500), (0, 1500), (1, 2001)] {
+            link.handle(Time::ZERO, 0, packet(Time::ZERO, flow, size));
+        }
+        let mut delivered = 0;
+        while let Some(at) = link.next_delivery() {
+            assert_eq!(link.timeout().map(|(wake, _)| wake <= at), Some(true), "{queue}");
+            delivered += usize::from(link.deliver(at).is_some());
+        }
+        assert_eq!((delivered, link.queue_len()), (link.stats().delivered.packets as usize, 0));
+        assert_eq!(link.timeout(), None, "{queue}");
+    }
 }
 
 #[test]
