@@ -117,14 +117,9 @@ impl PauseDetector {
             self.samples.push(sample);
             self.last = sample;
         }
-        let mut score = None;
-        let mut chunks = self.samples.chunks_exact(CHUNK);
-        for chunk in &mut chunks {
-            let new = self.detector.predict_i16(chunk);
-            score = Some(score.map_or(new, |score: f32| score.max(new)));
-        }
-        self.samples = chunks.remainder().to_vec();
-        self.score = score.unwrap_or(self.score);
+        let scores = self.samples.chunks_exact(CHUNK).map(|chunk| self.detector.predict_i16(chunk));
+        self.score = scores.reduce(f32::max).unwrap_or(self.score);
+        self.samples.drain(..self.samples.len() / CHUNK * CHUNK);
         let level = level(pcm);
         self.floor = level.min(FORGETTING * self.floor).max(LEAST);
         let is_quiet = self.score < VOICE && level < LOUD.min(ABOVE * self.floor);
@@ -139,7 +134,7 @@ impl PauseDetector {
 }
 
 /// The root mean square.
-fn level(pcm: &[i16]) -> f64 {
+pub(crate) fn level(pcm: &[i16]) -> f64 {
     let energy: f64 = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum();
     (energy / pcm.len().max(1) as f64).sqrt()
 }
@@ -147,16 +142,17 @@ fn level(pcm: &[i16]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::noise::ComfortNoise;
 
-    /// Frames of noise of this root mean square, all different.
-    fn noise(frames: usize, level: f64) -> Vec<[i16; 160]> {
-        let mut random = 1_u32;
+    /// Frames of noise so many dB below the loudest sound, all different.
+    fn noise(frames: usize, below: u8) -> Vec<[i16; 160]> {
+        let mut noise = ComfortNoise::decode(&[below]).expect("a level");
         let mut next = || {
-            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            let uniform = f64::from(random >> 8) / f64::from(1 << 24) - 0.5;
-            (level * uniform * 12_f64.sqrt()) as i16
+            let mut frame = [0; 160];
+            noise.sound(&mut frame);
+            frame
         };
-        (0..frames).map(|_| std::array::from_fn(|_| next())).collect()
+        (0..frames).map(|_| next()).collect()
     }
 
     fn pauses(frames: &[[i16; 160]]) -> Vec<bool> {
@@ -166,18 +162,18 @@ mod tests {
 
     #[test]
     fn quiet_noise_is_a_pause_after_a_while_and_loud_noise_is_none() {
-        for level in [0.0, 10.0, 60.0] {
-            let found = pauses(&noise(100, level));
-            assert!(!found[..10].contains(&true), "{level}: too early");
-            assert!(!found[20..].contains(&false), "{level}: {found:?}");
+        for below in [127, 67, 52] {
+            let found = pauses(&noise(100, below));
+            assert!(!found[..10].contains(&true), "{below}: too early");
+            assert!(!found[20..].contains(&false), "{below}: {found:?}");
         }
-        assert!(!pauses(&noise(100, 400.0)).contains(&true));
+        assert!(!pauses(&noise(100, 35)).contains(&true));
     }
 
     #[test]
     fn what_is_quiet_and_above_its_background_is_no_pause() {
         // As voice at 52 dB below the loudest sound: 200 ms each, over noise 12 dB below it.
-        let words = |frame: usize| if (frame / 10).is_multiple_of(2) { 14.0 } else { 56.0 };
+        let words = |frame: usize| if (frame / 10).is_multiple_of(2) { 64 } else { 52 };
         let frames: Vec<_> = (0..100).flat_map(|frame| noise(1, words(frame))).collect();
         let found = pauses(&frames);
         assert!(!found.contains(&true), "{found:?}");
@@ -185,9 +181,9 @@ mod tests {
 
     #[test]
     fn what_is_loud_is_sent_at_once_and_a_while_longer() {
-        let mut frames = noise(50, 20.0);
-        frames.extend(noise(1, 1000.0));
-        frames.extend(noise(50, 20.0));
+        let mut frames = noise(50, 61);
+        frames.extend(noise(1, 27));
+        frames.extend(noise(50, 61));
         let found = pauses(&frames);
         assert!(found[49], "a pause before it");
         assert!(!found[50..61].contains(&true), "{found:?}");
@@ -197,12 +193,11 @@ mod tests {
     #[test]
     fn the_noise_of_a_pause_is_described_at_its_begin_and_each_second() {
         let mut pauses = Pauses::new(8000);
-        let said: Vec<Uttered> = noise(150, 40.0).iter().map(|frame| pauses.take(frame)).collect();
+        let said: Vec<Uttered> = noise(150, 55).iter().map(|frame| pauses.take(frame)).collect();
         let voice = said.iter().take_while(|spoken| **spoken == Uttered::Voice).count();
         assert!((10..20).contains(&voice), "{voice}");
         for (frame, spoken) in said.iter().enumerate().skip(voice) {
             match spoken {
-                // 40 is 55 dB below the loudest sound.
                 Uttered::Noise(noise) => assert!(noise[0].abs_diff(55) <= 1, "{noise:?}"),
                 spoken => assert_eq!(*spoken, Uttered::Nothing),
             }

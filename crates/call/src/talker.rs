@@ -169,26 +169,22 @@ mod tests {
     use super::*;
     use crate::codec::FRAME;
     use crate::hearer::Hearer;
+    use crate::noise::ComfortNoise;
+    use crate::pauses::level;
 
-    /// A second of a loud tone, and three of quiet noise, four times.
-    fn sound(frame: usize) -> Vec<i16> {
-        let is_loud = frame % 200 < 50;
-        let mut random = 1 + frame as u32;
-        (0..160)
-            .map(|at| {
-                let time = (frame * 160 + at) as f64 / 8000.0;
-                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                let noise = f64::from(random >> 8) / f64::from(1 << 24) - 0.5;
-                let tone = 8000.0 * (std::f64::consts::TAU * 400.0 * time).sin();
-                (if is_loud { tone } else { 200.0 * noise }) as i16
-            })
-            .collect()
-    }
-
-    /// The root mean square.
-    fn level(pcm: &[i16]) -> f64 {
-        let energy: f64 = pcm.iter().map(|sample| f64::from(*sample).powi(2)).sum();
-        (energy / pcm.len() as f64).sqrt()
+    /// Frames of a second of a loud tone, then three of noise 52 dB below the loudest sound, over
+    /// again.
+    fn sound(frames: usize) -> Vec<[i16; 160]> {
+        let mut noise = ComfortNoise::decode(&[52]).expect("a level");
+        let tone = |at: usize| 8000.0 * (std::f64::consts::TAU * 400.0 * at as f64 / 8000.0).sin();
+        let frame = |frame: usize| {
+            let mut pcm = std::array::from_fn(|at| tone(frame * 160 + at) as i16);
+            if frame % 200 >= 50 {
+                noise.sound(&mut pcm);
+            }
+            pcm
+        };
+        (0..frames).map(frame).collect()
     }
 
     #[test]
@@ -196,9 +192,9 @@ mod tests {
         let mut talker = Talker::new(VoiceCodec::Mulaw, 0).expect("a codec").without_pauses();
         let mut hearer = Hearer::new(VoiceCodec::Mulaw, 0).expect("a codec");
         let mut heard = Vec::new();
-        for frame in 0..800 {
-            let now = Time::ZERO + FRAME * frame as u64;
-            for packet in talker.talk(&sound(frame)).expect("it is coded") {
+        for (frame, said) in (0..).zip(sound(800)) {
+            let now = Time::ZERO + FRAME * frame;
+            for packet in talker.talk(&said).expect("it is coded") {
                 hearer.hear(now, &packet);
             }
             let mut pcm = vec![0; 160];
@@ -213,11 +209,7 @@ mod tests {
         // In the middle of each part, the buffer's delay is no matter.
         for second in 1..16_usize {
             let middle = &heard[second * 8000 + 3200..second * 8000 + 4800];
-            let expected = if second.is_multiple_of(4) {
-                8000.0 / 2_f64.sqrt()
-            } else {
-                200.0 / 12_f64.sqrt()
-            };
+            let expected = if second.is_multiple_of(4) { 8000.0 / 2_f64.sqrt() } else { 58.0 };
             let share = level(middle) / expected;
             assert!((0.8..1.25).contains(&share), "second {second}: {share}");
         }
@@ -228,7 +220,7 @@ mod tests {
         for (codec, len) in [(VoiceCodec::G729Sized, 2), (VoiceCodec::SpeexSized, 1)] {
             let mut talker = Talker::new(codec, 0).expect("a codec").without_pauses();
             let packets: Vec<Bytes> =
-                (0..200).flat_map(|frame| talker.talk(&sound(frame)).expect("coded")).collect();
+                sound(200).iter().flat_map(|said| talker.talk(said).expect("coded")).collect();
             let short = packets.iter().filter(|packet| packet.len() == RTP_HEADER + len).count();
             assert_eq!(short, 3, "{codec}: {} packets", packets.len());
             assert!(packets.len() < 70, "{codec}: {} packets", packets.len());

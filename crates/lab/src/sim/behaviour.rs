@@ -246,6 +246,16 @@ mod tests {
     }
 
     #[test]
+    fn each_golden_run_of_dccp_can_be_made() {
+        let scenarios = Part::Transport("dccp".to_owned(), Vec::new()).scenarios();
+        assert_eq!(scenarios.len(), 3);
+        for scenario in scenarios {
+            let runs = Scenario::parse(&scenario).and_then(|scenario| scenario.runs());
+            assert!(runs.is_ok_and(|runs| !runs.is_empty()), "{scenario}");
+        }
+    }
+
+    #[test]
     fn another_algorithm_of_a_part_has_another_hash() {
         let with = |recovery: &str| {
             let found = named(&[("flow.protocol", "cubic"), ("tcp.recovery", recovery)]);

@@ -312,7 +312,8 @@ impl LossLedger {
         let before = self.doubt.take().map_or(0.0, |doubt| doubt.less);
         let doubt = Doubt { until: sample.now + sample.at_least(DOUBT), less: before.max(less) };
         // Of many receivers one or another finds a lesser delay by chance.
-        if self.caution == 0.0 && !doubt.is_by(sample.jitter.as_secs_f64()) {
+        let is_alone = self.caution <= 0.0;
+        if is_alone && !doubt.is_by(sample.jitter.as_secs_f64()) {
             self.doubt = Some(Box::new(doubt));
         }
         self.restart_contrast();
