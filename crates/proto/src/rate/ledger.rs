@@ -119,13 +119,15 @@ pub(super) struct LossLedger {
     distrusted_until: Time,
     /// Boxed, because many a connection never proves who it is.
     doubt: Option<Box<Doubt>>,
+    /// When the first packets were told of.
+    began_at: Option<Time>,
     /// Packets wait for other reasons than a queue.
     jitters: bool,
     /// Until this time a queue is known to have stood that was far longer than those waits: a
-    /// buffer that overflows shows all the same. None: it has just begun.
-    shows_until: Option<Time>,
-    /// Until this time the flow is known to fill a queue itself. None: it has just begun.
-    owns_until: Option<Time>,
+    /// buffer that overflows shows all the same. A flow that has just begun is not asked.
+    shows_until: Time,
+    /// Until this time the flow is known to fill a queue itself, or has just begun.
+    owns_until: Time,
     /// Evidence for a slight overload, a great one and a heavy one, since there was last none
     /// (Page's test).
     evidence: [f64; 3],
@@ -195,9 +197,13 @@ impl LossLedger {
         if let Some(least) = self.floor.observe(sample) {
             self.standing[0] = self.standing[0].max(waiting(least));
         }
-        let owns_until = self.owns_until.get_or_insert(sample.now + sample.at_least(DISTRUST));
+        let until = sample.now + sample.at_least(DISTRUST);
+        if self.began_at.is_none() {
+            self.began_at = Some(sample.now);
+            (self.owns_until, self.shows_until) = (until, until);
+        }
         if self.longest[0].max(self.longest[1]) * share >= OWN_QUEUE {
-            *owns_until = sample.now + sample.at_least(DISTRUST);
+            self.owns_until = until;
         }
         let hid = self.hides_queue();
         let limit = self.longest_calm(sample, jitter, hid);
@@ -273,15 +279,16 @@ impl LossLedger {
         for at in [&mut self.calm_at, &mut self.visible_at, &mut self.halved_at] {
             *at += passed;
         }
-        for until in [&mut self.owns_until, &mut self.shows_until].into_iter().flatten() {
-            *until += passed;
+        if self.began_at.is_some() {
+            self.owns_until += passed;
+            self.shows_until += passed;
         }
     }
 
     /// Whether packets wait for other reasons than a queue, and none stood of late that is far
     /// longer than those waits.
     fn hides_queue(&self) -> bool {
-        self.jitters && self.shows_until.is_none_or(|until| self.faded_at >= until)
+        self.jitters && self.faded_at >= self.shows_until
     }
 
     /// How long a packet may have waited to count as calm, in seconds: half of the longest queue at
@@ -294,9 +301,8 @@ impl LossLedger {
         let shows = queue > jitter && limit > 0.0;
         let standing = self.standing[0].max(self.standing[1]);
         let stands = jitter > 0.0 && standing > jitter;
-        let shows_until = self.shows_until.get_or_insert(sample.now + sample.at_least(DISTRUST));
         if shows || stands {
-            *shows_until = sample.now + sample.at_least(DISTRUST);
+            self.shows_until = sample.now + sample.at_least(DISTRUST);
         }
         if stands && !shows {
             // Whatever held packets back, these were not, and met no more of a queue than this.
@@ -311,9 +317,13 @@ impl LossLedger {
     pub(super) fn disprove(&mut self, sample: &FeedbackSummary, less: f64) {
         let before = self.doubt.take().map_or(0.0, |doubt| doubt.less);
         let doubt = Doubt { until: sample.now + sample.at_least(DOUBT), less: before.max(less) };
-        // Of many receivers one or another finds a lesser delay by chance.
+        // Of many receivers one or another finds a lesser delay by chance, and so does a flow of
+        // its first packets.
         let is_alone = self.caution <= 0.0;
-        if is_alone && !doubt.is_by(sample.jitter.as_secs_f64()) {
+        let started =
+            self.began_at.is_some_and(|at| sample.now.since(at) > sample.at_least(PERIOD));
+        let is_told = self.calm.packets >= LEAST || started;
+        if is_alone && is_told && !doubt.is_by(sample.jitter.as_secs_f64()) {
             self.doubt = Some(Box::new(doubt));
         }
         self.restart_contrast();
@@ -353,7 +363,7 @@ impl LossLedger {
     /// seconds, if that is known.
     pub(super) fn too_long(&self, packet: Option<f64>) -> Option<f64> {
         let queue = self.met_by_lost.unwrap_or(f64::INFINITY).min(self.extent());
-        let owns = self.owns_until.is_some_and(|until| self.faded_at <= until);
+        let owns = self.faded_at <= self.owns_until;
         let is_sure = owns && !self.is_distrusted() && !self.hides_queue();
         let short = packet.filter(|_| is_sure).map_or(0.0, |packet| OWN_QUEUE * packet);
         (queue >= short.min(LONGEST_CALM / 2.0)).then_some(queue)
@@ -465,7 +475,7 @@ impl LossLedger {
             ((lost + 3.0 + 2.5 * libm::sqrt(lost)) / packets).clamp(MOST_DISTRUSTED, MOST)
         } else if self.doubt.is_some() {
             FLOOR
-        } else if self.owns_until.is_some_and(|until| self.faded_at > until) {
+        } else if self.faded_at > self.owns_until {
             MOST_DISTRUSTED
         } else if self.is_slow() {
             let least = if self.jitters { MOST_DISTRUSTED } else { MOST_SLOW.0 };

@@ -83,15 +83,33 @@ fn after_a_lesser_delay_nothing_is_proved_for_a_while_unless_delays_differ_by_th
     let packet = |number: u64| ((number % 100) as f64 * 1e-4, number % 10 == 3);
     let proved = |jitter: u64, begin: u64| {
         let mut ledger = LossLedger::default();
+        report(&mut ledger, 0, packet);
         let jitter = Duration::from_millis(jitter);
-        ledger.disprove(&FeedbackSummary { jitter, ..FeedbackSummary::example(0) }, 10e-3);
+        ledger.disprove(&FeedbackSummary { jitter, ..FeedbackSummary::example(200) }, 10e-3);
         report(&mut ledger, begin, packet);
         ledger.proved().expect("there are calm packets")
     };
     // Five reports in a second.
-    assert!(proved(0, 149) <= FLOOR);
-    assert!(proved(0, 150) > 0.09);
+    assert!(proved(0, 150) <= FLOOR);
+    assert!(proved(0, 151) > 0.09);
     assert!(proved(3, 1) > 0.09);
+}
+
+#[test]
+fn a_lesser_delay_than_that_of_the_first_packets_makes_no_doubt() {
+    let packet = |number: u64| ((number % 100) as f64 * 1e-4, number % 10 == 3);
+    let proved = |millis: u64| {
+        let mut ledger = LossLedger::default();
+        // One packet tells when the flow began, and proves nothing.
+        let mut first = FeedbackSummary::example(0);
+        (first.decided, first.one_way_ns) = (vec![(0, true)], vec![(0, 0)]);
+        ledger.observe(&first, 20e3, |delay| delay as f64 / 1e9, |_| false);
+        ledger.disprove(&FeedbackSummary::example(millis), 10e-3);
+        report(&mut ledger, 9, packet);
+        ledger.proved().expect("there are calm packets")
+    };
+    assert!(proved(1400) > 0.09);
+    assert!(proved(1600) <= FLOOR);
 }
 
 #[test]
