@@ -152,9 +152,9 @@ fn attempt(args: &Try) -> Result<(), Failure> {
         return Err(Failure::Usage(text));
     }
     let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    let mut trial = KernelTrial::begin(&args.name, share, time as u64)?;
-    // The handler comes after the beginning: before it there is nothing to restore.
+    // The handler comes first: the beginning changes the default already.
     let deadline = Deadline::new(Some(args.time))?;
+    let mut trial = KernelTrial::begin(&args.name, share, time as u64)?;
     let other = trial.other();
     let _ = writeln!(
         std::io::stderr(),

@@ -75,10 +75,14 @@ fn a_trial_that_is_ended_early_restores_the_default_and_says_what_it_found() {
     assert_eq!(unknown.status.code(), Some(2), "{}", error(&unknown));
     // In a network namespace of its own: the machine's default is not touched.
     let script = "default=/proc/sys/net/ipv4/tcp_congestion_control; echo reno > $default
-        \"$1\" kernel try fld --for 1h --json & sleep 1; kill -TERM $!; wait $! || exit 9
+        \"$1\" kernel try fld --for 1h --json 2> \"$2\" &
+        until grep -q Ctrl-C \"$2\"; do kill -0 $! || break; sleep .1; done
+        kill -TERM $!; wait $! || { cat \"$2\" >&2; exit 9; }
         cat $default";
+    let said = tempfile::NamedTempFile::new().expect("a file");
     let tried = Command::new("unshare")
         .args(["-n", "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_fontis")])
+        .arg(said.path())
         .output();
     let Ok(tried) = tried else { return eprintln!("not checked: there is no unshare") };
     if !tried.status.success() {
@@ -371,14 +375,15 @@ fn a_scenario_runs_with_real_tcp_datagrams_and_fontis_and_is_recorded() {
 }
 
 /// Runs a scenario of the library on the testbed, shortened; gives what it says of each run.
-fn library(name: &str, duration: &str) -> Vec<Value> {
+fn library(name: &str, keys: &[&str]) -> Vec<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = format!("{}/../../scenarios/basic/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-    let set = format!("scenario.duration={duration}");
     let out = folder.path().to_str().expect("a name");
-    let short = ["--set", &set, "--set", "scenario.warmup=0"];
-    let arguments = ["testbed", "run", &path, "--json", "-o", out];
-    let output = output(&[&arguments[..], &short[..]].concat());
+    let mut arguments = vec!["testbed", "run", &path, "--json", "-o", out];
+    for key in ["scenario.warmup=0"].iter().chain(keys) {
+        arguments.extend(["--set", key]);
+    }
+    let output = output(&arguments);
     assert!(output.status.success(), "{}", error(&output));
     let lines = String::from_utf8_lossy(&output.stdout).into_owned();
     let lines = lines.lines().map(|line| serde_json::from_str(line).expect("JSON"));
@@ -391,13 +396,13 @@ fn a_host_with_two_interfaces_is_a_namespace_with_two_and_a_group_is_ip_multicas
         return;
     }
     // Kernel TCP fills both of the host's links: 20 and 10 Mbit/s, 1448 of 1500 bytes.
-    let run = &library("machines", "5 s")[0];
+    let run = &library("machines", &["scenario.duration=5 s"])[0];
     let (wifi, phone) = (metric(run, "goodput", "over-wifi"), metric(run, "goodput", "over-phone"));
     assert!((15.0..19.4).contains(&wifi), "{wifi}");
     assert!((6.0..9.7).contains(&phone), "{phone}");
 
     // The wall leaves after six of seven seconds, the phone joins after three.
-    let run = &library("group", "7 s")[0];
+    let run = &library("group", &["scenario.duration=7 s"])[0];
     let of = |member: &str| metric(run, "goodput", &format!("picture@{member}"));
     assert!(of("desk") > 1.7, "{}", of("desk"));
     let (wall, phone) = (of("wall") / of("desk"), of("phone") / of("desk"));
@@ -411,7 +416,7 @@ fn voice_and_video_run_over_real_datagrams_tcp_and_fontis() {
     if !possible() {
         return;
     }
-    for run in library("media", "3 s") {
+    for run in library("media", &["scenario.duration=3 s"]) {
         for flow in ["call", "film"] {
             // Half of the round trip of 100 ms at least, and not much more.
             let delay = metric(&run, "message_delay", flow);

@@ -64,10 +64,12 @@ fn a_connection_of_fontis_takes_all_interfaces_of_either_host() {
     if !possible() {
         return;
     }
-    // The laptop receives over 50 and 30 Mbit/s: neither carries so much alone.
-    let run = &library("paths", "6 s")[0];
+    // The laptop receives over 20 and 12 Mbit/s: neither carries so much alone. A slow machine
+    // that is busy with other tests can do that.
+    let rates = ["link.wifi.rate=20 Mbit/s", "link.phone.rate=12 Mbit/s"];
+    let run = &library("paths", &[&["scenario.duration=6 s"], &rates[..]].concat())[0];
     let goodput = metric(run, "goodput", "both");
-    assert!((55.0..78.0).contains(&goodput), "{goodput}: {run}");
+    assert!((22.0..31.2).contains(&goodput), "{goodput}: {run}");
     for link in ["wifi", "phone"] {
         let used = metric(run, "utilisation", link);
         assert!(used > 0.5, "{link}: {used}");
