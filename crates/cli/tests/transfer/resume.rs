@@ -109,8 +109,10 @@ fn a_folder_that_is_sent_goes_on_after_its_sender_was_killed() {
     let relay = bench.relay("127.0.0.1", receiver.port, &path);
     let url = receiver.url_with("127.0.0.1", relay.port, "");
     let mut kills = 0;
-    for time in moments(22, 300..600).take(3) {
-        let send = Running::start(bench.command(&["send", "name", &url]));
+    for time in moments(22, 0..100).take(3) {
+        let mut send = Running::start(bench.command(&["send", "name", &url, "--json"]));
+        // The second block is read when the first is on its way.
+        while send.event("progress")["bytes"].as_u64().unwrap() < 2_000_000 {}
         std::thread::sleep(time);
         drop(send);
         kills += 1;

@@ -136,7 +136,13 @@ fn a_capture_is_read_with_the_key_log_and_only_with_it() {
         return;
     }
     let packets = dissect(&captured, Some(&keys));
-    assert_eq!((&*packets[0], &*packets[1]), ("SYN", "SYNACK"));
+    // An end that waits too long for the processor says its part again.
+    let is_handshake = |info: &&String| ["SYN", "SYNACK"].contains(&info.as_str());
+    let mut handshake = packets.iter().take_while(is_handshake).map(String::as_str);
+    assert_eq!(
+        (handshake.next(), handshake.find(|info| *info != "SYN")),
+        (Some("SYN"), Some("SYNACK"))
+    );
     let undecodable: Vec<_> = packets.iter().filter(|info| info.contains("undecodable")).collect();
     assert!(undecodable.is_empty(), "{undecodable:?}");
     for frame in ["PADDING", "CONFIRM", "FEEDBACK", "BLOCKS", "OPEN", "SYMBOLS", "DONE", "CLOSE"] {
@@ -144,7 +150,9 @@ fn a_capture_is_read_with_the_key_log_and_only_with_it() {
     }
     let sealed_without = dissect(&captured, None);
     assert_eq!(sealed_without.len(), packets.len());
-    assert!(sealed_without[2..].iter().all(|info| !info.contains(':')), "{sealed_without:?}");
+    let is_sealed = |info: &&String| !is_handshake(info);
+    let mut sealed = sealed_without.iter().filter(is_sealed);
+    assert!(sealed.all(|info| !info.contains(':')), "{sealed_without:?}");
 
     // Keys of other packets.
     let other = fs::read_to_string(&keys).unwrap().trim_end().split(' ').enumerate().fold(
@@ -156,7 +164,8 @@ fn a_capture_is_read_with_the_key_log_and_only_with_it() {
     );
     fs::write(&keys, other).unwrap();
     let unopened = dissect(&captured, Some(&keys));
-    assert!(unopened[2..].iter().all(|info| info.ends_with(": [wrong tag]")), "{unopened:?}");
+    let mut unopened_sealed = unopened.iter().filter(is_sealed);
+    assert!(unopened_sealed.all(|info| info.ends_with(": [wrong tag]")), "{unopened:?}");
 }
 
 #[test]
